@@ -1,0 +1,1 @@
+"""Approvals: what people decide about runs."""

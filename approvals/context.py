@@ -1,0 +1,20 @@
+"""What every page's frame shows about approvals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.utils.functional import SimpleLazyObject
+
+from approvals.models import Approval
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+
+def inbox(request: HttpRequest) -> dict[str, object]:
+    """`inbox_count` for the badge, counted only where a template prints it."""
+    user = getattr(request, "user", None)
+    if user is None or not user.is_authenticated:
+        return {}
+    return {"inbox_count": SimpleLazyObject(lambda: Approval.objects.mine(user).count())}

@@ -1,0 +1,138 @@
+"""What will happen, as facts a person reads in ten seconds: who gets it and how much first, long texts last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any  # payloads are any JSON
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from approvals.forms.difference import change_of
+from approvals.forms.paths import ROOT, below, label_of
+from approvals.forms.values import ABSENT, json_text, same, visible
+from runs import registry
+from runs.core.codec_tree import MARK
+from runs.core.graph import END
+
+if TYPE_CHECKING:
+    from approvals.forms.difference import Change
+    from runs.models import Run
+
+LONG_TEXT = 200
+MANY = 8  # items of a list that are shown without asking
+
+RECIPIENTS = (
+    *("to", "cc", "bcc", "recipient", "recipients", "email", "emails", "phone", "channel", "customer"),
+    *("account", "iban"),
+)
+AMOUNTS = ("amount", "total", "price", "sum", "cost", "value", "quantity", "count", "currency")
+_RANKS = {**dict.fromkeys(RECIPIENTS, 0), **dict.fromkeys(AMOUNTS, 1)}
+_ORDINARY, _LONG = 2, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    label: str
+    kind: str  # text, long, list or json
+    text: str
+    path: str = ROOT
+    items: tuple[str, ...] = ()
+    rank: int = _ORDINARY
+    change: Change | None = None
+
+    @property
+    def is_strong(self) -> bool:
+        return self.rank < _ORDINARY
+
+    @property
+    def first_items(self) -> tuple[str, ...]:
+        return self.items[:MANY]
+
+    @property
+    def more_items(self) -> tuple[str, ...]:
+        return self.items[MANY:]
+
+    @property
+    def length_words(self) -> str:
+        """How much is behind "show all"."""
+        if self.kind == "json":
+            lines = self.text.count("\n") + 1
+            return ngettext("%(count)s line", "%(count)s lines", lines) % {"count": lines}
+        words = len(self.text.split())
+        return ngettext("%(count)s word", "%(count)s words", words) % {"count": words}
+
+
+def facts(payload: Any, proposed: Any) -> list[Fact]:
+    """One fact for each argument, or one for all where the payload is no object; edits of `proposed` are marked."""
+    if not isinstance(payload, dict) or MARK in payload:
+        return [] if payload is None else [_fact(ROOT, _("Answer"), payload, proposed)]
+    was = proposed if isinstance(proposed, dict) else {}
+    told = [
+        _fact(below(ROOT, name), label_of(name), value, was.get(name, ABSENT), name)
+        for name, value in payload.items()
+    ]
+    return sorted(told, key=lambda fact: fact.rank)
+
+
+def _fact(path: str, label: str, value: Any, was: Any, name: str = "") -> Fact:
+    change = None if same(value, was) else change_of(path, label, was, value)
+    rank = _RANKS.get(name.casefold(), _ORDINARY)
+    if isinstance(value, dict) and isinstance(value.get("v"), str) and MARK in value:
+        value = value["v"]
+    if isinstance(value, str):
+        text = visible(value)
+        is_long = len(text) > LONG_TEXT or "\n" in text.strip()
+        return Fact(
+            visible(label), "long" if is_long else "text", text, path, (), _LONG if is_long else rank, change
+        )
+    if isinstance(value, list) and value and not any(isinstance(each, dict | list) for each in value):
+        items = tuple(visible(each) if isinstance(each, str) else _plain(each) for each in value)
+        return Fact(visible(label), "list", ", ".join(items), path, items, rank, change)
+    if isinstance(value, dict | list):
+        text = json_text(value)
+        return Fact(visible(label), "json" if "\n" in text else "text", text, path, (), _LONG, change)
+    return Fact(visible(label), "text", _plain(value), path, (), rank, change)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    return "–" if value is None else json_text(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The sentence on top: what a yes does."""
+
+    lead: str
+    tool: str
+    key: str
+    writes: bool
+    then: tuple[str, ...]  # the nodes that may follow; "" stands for the run's end
+    known: bool  # whether this process knows the graph, so that `then` can be believed
+
+
+def effect(run: Run, request: dict[str, Any]) -> Effect:
+    call = request.get("call") or {}
+    settles = request.get("settles") or {}
+    tool = str(call.get("tool", ""))
+    if tool:
+        lead = str(call.get("description") or "") or _("%(tool)s is called.") % {"tool": label_of(tool)}
+    elif settles:
+        lead = _("%(tool)s was sent and its outcome is unknown. You say what became of it.") % {
+            "tool": label_of(str(settles.get("tool", "")))
+        }
+    else:
+        lead = _("Your answer goes to the run, which goes on with it.")
+    graph = registry.find(run.graph, run.version)
+    node = graph.nodes.get(run.node) if graph else None
+    then = tuple("" if target == END else target for target in node.then) if node else ()
+    return Effect(
+        lead=visible(lead),
+        tool=tool,
+        key=str(call.get("key") or settles.get("key") or "").replace("{run_id}", str(run.pk)),
+        writes=call.get("kind") == "write",
+        then=then,
+        known=node is not None,
+    )

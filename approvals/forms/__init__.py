@@ -1,0 +1,1 @@
+"""Forms made from a payload: pure functions, no rows, no requests."""

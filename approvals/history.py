@@ -1,0 +1,166 @@
+"""How a run got here, and what people did with an approval: rows of the trail as sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext as _
+
+from approvals import words
+from approvals.forms.values import visible
+from runs.models import Checkpoint
+from runs.words import person_name
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.contrib.auth.models import User
+
+    from approvals.models import Activity, Approval, Decision
+    from runs.models import Run
+
+SHOWN = 5
+_TOLD = ("start", "step", "retry", "lost", "repair", "migrate", "fork")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line: a strong word, the rest of the sentence, and a remark below it."""
+
+    status: str
+    strong: str
+    rest: str
+    at: datetime
+    remark: str = ""
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    earlier: list[Step]
+    latest: list[Step]
+
+
+def path_of(run: Run, until: datetime | None = None) -> Path:
+    """The transitions a person cares about; all but the last few are folded. One query."""
+    rows = Checkpoint.objects.filter(run=run, kind__in=_TOLD).order_by("seq")
+    if until is not None:
+        rows = rows.filter(at__lte=until)
+    steps = [
+        _step(row)
+        for row in rows.only("seq", "kind", "node", "status", "attempt", "actor", "reason", "at", "run_id")
+    ]
+    return Path(steps[:-SHOWN], steps[-SHOWN:])
+
+
+def _step(row: Checkpoint) -> Step:
+    remark = visible(row.reason)[:300]
+    if row.kind == "start":
+        return Step(
+            "created", _("Started"), _("by %(who)s") % {"who": visible(row.actor)}, row.at, remark, row.seq
+        )
+    if row.kind == "step":
+        return Step("completed", visible(row.node), _("done"), row.at, remark, row.seq)
+    if row.kind == "retry":
+        return Step("retrying", visible(row.node), _("is tried again"), row.at, remark, row.seq)
+    if row.kind == "lost":
+        told = _("went on with what was recorded; nothing was asked twice")
+        return Step("running", _("A worker was lost,"), told, row.at, remark, row.seq)
+    return Step("created", visible(row.kind), visible(row.node), row.at, remark, row.seq)
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One line of "Who may decide": a vote, or a person whose vote is missing."""
+
+    person: User
+    status: str  # a verdict's outcome, waiting, or "" for who is not needed
+    says: str
+    note: str = ""
+    at: datetime | None = None
+    is_you: bool = False
+
+
+_OUTCOME_OF = {
+    words.APPROVE: words.APPROVED,
+    words.EDIT: words.APPROVED_WITH_EDITS,
+    words.REJECT: words.REJECTED,
+    words.RESPOND: words.RESPONDED,
+}
+
+
+def seats(approval: Approval, rows: list[Decision | Activity], people: list[User], user: User) -> list[Seat]:
+    """Decisions that stand, then, while it is open, who may still decide."""
+    withdrawn = {row.decision_id for row in rows if not hasattr(row, "verdict") and row.decision_id}
+    table = approval.payload_digest
+    taken: list[Seat] = []
+    for row in rows:
+        if not hasattr(row, "verdict") or row.pk in withdrawn:
+            continue
+        superseded = approval.is_open and row.payload_digest != table
+        note = visible(row.reason)
+        if superseded:
+            note = _("for an earlier text; asked again")
+        taken.append(Seat(row.by, _OUTCOME_OF[row.verdict], "", note, row.at, row.by_id == user.pk))
+    if not approval.is_open:
+        return taken
+    voted = {seat.person.pk for seat in taken}
+    waiting = [
+        Seat(person, "waiting", _("Not yet"), "", None, person.pk == user.pk)
+        for person in people
+        if person.pk not in voted
+    ]
+    return taken + sorted(waiting, key=lambda seat: not seat.is_you)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One line of "Comments and activity"; a comment shows its text as it was written."""
+
+    icon: str
+    person: User | None
+    text: str
+    at: datetime
+    comment: str = ""
+
+
+_ICONS = {
+    **{verdict: outcome for verdict, outcome in _OUTCOME_OF.items()},
+    words.OPENED: "waiting",
+    words.UNDONE: "compensated",
+    words.TAKEN_BACK: "compensated",
+    words.LATE: "late",
+    words.REFUSED: "rejected",
+    words.EXPIRED: "expired",
+    words.CLOSED: "cancelled",
+}
+
+
+def notes(approval: Approval, rows: list[Decision | Activity], user: User) -> list[Note]:
+    return [_note(row, user) for row in rows]
+
+
+def _note(row: Decision | Activity, user: User) -> Note:
+    who = _("You") if row.by_id == user.pk else visible(person_name(row.by)) if row.by else ""
+    if hasattr(row, "verdict"):
+        reason = visible(row.reason)
+        return Note(_ICONS[row.verdict], row.by, f"{who} {words.DID[row.verdict]}", row.at, reason)
+    if row.kind == words.COMMENTED:
+        return Note("comment", row.by, who, row.at, visible(row.text))
+    if row.kind == words.ASSIGNED and row.to:
+        said = _("%(who)s assigned this to %(to)s") % {"who": who, "to": visible(person_name(row.to))}
+    elif row.kind == words.OPENED:
+        said = _("The run asked")
+    elif row.kind == words.LATE:
+        said = _("%(who)s came too late") % {"who": who}
+    elif row.kind == words.REFUSED:
+        said = _("%(who)s was refused") % {"who": who}
+    elif row.kind == words.EXPIRED:
+        said = _("The deadline passed without a decision")
+    elif row.kind == words.CLOSED:
+        said = _("The run closed this")
+    else:
+        said = f"{who} {words.DID.get(row.kind, row.kind)}"
+    remark = visible(row.text) if row.kind in (words.LATE, words.REFUSED) else ""
+    return Note(_ICONS.get(row.kind, "user"), None, said, row.at, remark)

@@ -1,0 +1,174 @@
+"""An interrupt as people see it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any  # a request and a payload are any JSON
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+
+from approvals.chain import link
+from approvals.models.deciding import Deciding
+from approvals.models.inbox import ApprovalQuerySet
+from approvals.models.tending import Tending
+from approvals.models.undoing import Undoing
+from approvals.payload import as_json
+from approvals.words import EXPIRIES, OUTCOMES, RISKS
+from runs.core import codec
+from runs.errors import Conflict
+from runs.ids import uuid7
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from approvals.models.activity import Activity
+    from approvals.models.decision import Decision
+
+
+class Approval(Deciding, Undoing, Tending, models.Model):
+    """One a question. The question itself, with payload and schema, stays in the ledger: `request`."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    run = models.ForeignKey("runs.Run", on_delete=models.PROTECT, related_name="approvals")
+    entry = models.OneToOneField("runs.LedgerEntry", on_delete=models.PROTECT, related_name="approval")
+    graph = models.CharField(max_length=100)
+    title = models.TextField(help_text="The question.")
+    body = models.TextField(blank=True, default="", help_text="Why: the author's markdown.")
+    verdicts = models.JSONField(default=list, help_text="What may be said: approve, edit, reject, respond.")
+    quorum = models.PositiveSmallIntegerField(default=1, help_text="How many have to say yes to one payload.")
+    risk = models.CharField(max_length=6, default="low")
+    due_at = models.DateTimeField(null=True, blank=True, help_text="A copy; the entry's is the truth.")
+    on_expiry = models.CharField(max_length=12, default="expired")
+    assignee = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="assigned"
+    )
+    amendment = models.ForeignKey(
+        "approvals.Decision",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        help_text="The decision whose payload is on the table; none: the proposal's own.",
+    )
+    conclusion = models.ForeignKey(
+        "approvals.Decision",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        help_text="The decision that gave the outcome; none while open, or if no person did.",
+    )
+    proposal_digest = models.CharField(max_length=64, help_text="Of the payload as proposed.")
+    revision = models.PositiveIntegerField(
+        default=1, help_text="Moves with what is decided or who may decide, not with comments and votes."
+    )
+    outcome = models.CharField(max_length=20, blank=True, default="", help_text="Empty while open.")
+    opened_at = models.DateTimeField()
+    decided_at = models.DateTimeField(null=True, blank=True)
+    length = models.PositiveIntegerField(default=0, help_text="Rows in the chain.")
+    head = models.CharField(
+        max_length=64, blank=True, default="", help_text="Digest of the chain's last row."
+    )
+
+    objects = ApprovalQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(outcome="") | Q(outcome__in=OUTCOMES), name="approval_outcome_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(outcome="", decided_at=None) | (~Q(outcome="") & Q(decided_at__isnull=False)),
+                name="approval_open_is_undecided",
+            ),
+            models.CheckConstraint(condition=Q(risk__in=RISKS), name="approval_risk_known"),
+            models.CheckConstraint(condition=Q(on_expiry__in=EXPIRIES), name="approval_expiry_known"),
+            models.CheckConstraint(condition=Q(quorum__gte=1), name="approval_quorum_not_none"),
+        ]
+        indexes = [
+            # the inbox: open ones by deadline, then age
+            models.Index(fields=["due_at", "opened_at"], condition=Q(outcome=""), name="approval_open"),
+            # Decided: the latest first
+            models.Index(fields=["-decided_at"], condition=~Q(outcome=""), name="approval_decided"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.title} ({self.short_id})"
+
+    def get_absolute_url(self) -> str:
+        return reverse("approvals:approval", args=[self.pk])
+
+    @property
+    def short_id(self) -> str:
+        """The last six hex digits: uuid7's first ones are a clock and look alike."""
+        return self.pk.hex[-6:]
+
+    @property
+    def is_open(self) -> bool:
+        return self.outcome == ""
+
+    @cached_property
+    def request(self) -> dict[str, Any]:
+        """All that was asked (docs: the request of an interrupt), decoded from the ledger."""
+        return self.entry.request_value()
+
+    @property
+    def payload(self) -> Any:
+        """What is on the table, as JSON: the proposal, or the latest edit that stands."""
+        return as_json(self.amendment.value if self.amendment is not None else self.request["payload"])
+
+    @property
+    def proposal(self) -> Any:
+        """The payload as it was proposed, as JSON."""
+        return as_json(self.request["payload"])
+
+    @property
+    def payload_text(self) -> str:
+        """The canonical text of what is on the table: what people approve, and what runs."""
+        return self.amendment.payload if self.amendment is not None else codec.dumps(self.request["payload"])
+
+    @property
+    def payload_digest(self) -> str:
+        return self.amendment.payload_digest if self.amendment is not None else self.proposal_digest
+
+    @property
+    def reviewer_names(self) -> list[str]:
+        """Users and groups who may decide, as the author named them."""
+        return [reviewer.name for reviewer in self.reviewers.all() if not reviewer.excluded]
+
+    @property
+    def excluded_names(self) -> list[str]:
+        return [reviewer.name for reviewer in self.reviewers.all() if reviewer.excluded]
+
+    def lock(self) -> None:
+        """Hold this row until the transaction ends, and read it anew. Whoever needs the Run locks that first."""
+        self.refresh_from_db(from_queryset=Approval.objects.select_for_update())
+
+    def append(self, row: Decision | Activity, **changes: Any) -> None:
+        """Write the next link of the chain and what it changed about this row; the caller holds the lock.
+
+        The only way a trail row comes to be, so that each change has exactly one, in the same transaction.
+        """
+        row.approval = self
+        row.seq = self.length + 1
+        row.revision = changes.get("revision", self.revision)
+        row.digest = link(self.head, row)
+        row.save(force_insert=True)
+        self.change(head=row.digest, length=row.seq, **changes)
+
+    def change(self, **changes: Any) -> None:
+        """A conditional UPDATE: only of the row as it was read."""
+        unmoved = Approval.objects.filter(
+            pk=self.pk, length=self.length, revision=self.revision, outcome=self.outcome
+        )
+        if not unmoved.update(**changes):
+            raise Conflict(f"“{self.title}” was changed by somebody else; look again.")
+        for name, value in changes.items():
+            setattr(self, name, value)
+
+    def close(self, row: Activity, outcome: str, now: datetime) -> None:
+        """Take an outcome that no decision made; the caller holds the lock and sends the reason as `row`."""
+        self.append(row, outcome=outcome, decided_at=now, revision=self.revision + 1)

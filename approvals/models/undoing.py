@@ -1,0 +1,80 @@
+"""How a decision is taken back: a vote while others are missing, a conclusion before the run has taken it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from approvals.models.activity import Activity
+from approvals.refusals import must_be_open, must_see
+from approvals.tally import tally
+from approvals.words import TAKEN_BACK, UNDONE
+from runs.errors import Conflict, NotAllowed
+from runs.models import LedgerEntry, Run
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.contrib.auth.models import User
+
+    from approvals.models.approval import Approval
+    from approvals.models.decision import Decision
+
+
+class Undoing:
+    """The verbs `undo` and `take_back` of Approval."""
+
+    def undo(self: Approval, by: User) -> None:
+        """Reopen what `by` concluded, while the run has not taken the answer; past its deadline it then expires.
+
+        Raises Conflict when it is too late, saying what has begun; NotAllowed for anyone else.
+        """
+        must_see(self, by)
+        with transaction.atomic():
+            now = self._hold_with_run()
+            if self.is_open:
+                raise Conflict("There is nothing to undo: this is open.")
+            if self.conclusion is None:
+                raise Conflict(
+                    f"No person decided this ({self.outcome.replace('_', ' ')}), so nobody can undo it."
+                )
+            if self.conclusion.by_id != by.pk:
+                raise NotAllowed(f"Only {self.conclusion.by.get_username()}, who decided, can undo this.")
+            self._withdraw(self.conclusion, UNDONE, by, now, moves=True)
+            self.entry.reopen(self.run, now=now)
+        self.refresh_from_db()
+
+    def take_back(self: Approval, by: User) -> None:
+        """Take back one's vote while the quorum is not met. Raises Conflict if there is none, or it is too late."""
+        must_see(self, by)
+        with transaction.atomic():
+            now = self._hold_with_run()
+            must_be_open(self)
+            vote = self.votes.filter(by=by).select_related("decision").first()
+            if vote is None:
+                raise Conflict("You have no vote here to take back.")
+            self._withdraw(vote.decision, TAKEN_BACK, by, now, moves=vote.decision_id == self.amendment_id)
+
+    def _hold_with_run(self: Approval) -> datetime:
+        run, now = Run.objects.lock(self.run_id)
+        entry = LedgerEntry.objects.get(pk=self.entry_id)
+        self.lock()
+        self.run, self.entry = run, entry
+        return now
+
+    def _withdraw(
+        self: Approval, decision: Decision, kind: str, by: User, now: datetime, *, moves: bool
+    ) -> None:
+        """Put it in the trail and count again; `moves`: what is decided changes, and with it the revision."""
+        standing = self.decisions.filter(withdrawals=None).exclude(pk=decision.pk).order_by("seq")
+        counted = tally(standing, self.proposal_digest)
+        self.append(
+            Activity(kind=kind, by=by, decision=decision, at=now),
+            amendment=counted.amendment,
+            outcome="",
+            decided_at=None,
+            conclusion=None,
+            revision=self.revision + 1 if moves else self.revision,
+        )
+        self.write_votes(counted)

@@ -1,0 +1,274 @@
+"""What the page of one approval shows, gathered in one place; templates only print it."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any  # payloads are any JSON
+
+from django.utils.translation import gettext as _
+
+from approvals import chain, who, words
+from approvals.facts import Effect, Fact, effect, facts
+from approvals.forms.difference import Change, changes
+from approvals.forms.posted import Draft, proposed
+from approvals.forms.values import json_text
+from approvals.history import Note, Path, Seat, notes, path_of, seats
+from approvals.markdown import rendered
+from runs import clock
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.contrib.auth.models import User
+    from django.utils.safestring import SafeString
+
+    from approvals.models import Approval, Decision
+
+IN_WORDS = {"type": "string", "format": "textarea"}  # an answer in words, where nothing was proposed
+LARGEST = 400_000  # characters of a payload's JSON that a page can edit
+
+
+@dataclass
+class Trouble:
+    """Why a decision was not taken: what to say, and what the person had typed."""
+
+    status: int
+    message: str
+    draft: Draft | None = None
+    reason: str = ""
+    verdict: str = ""
+    fields: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def is_conflict(self) -> bool:
+        return self.status == 409
+
+    @property
+    def of_reason(self) -> str:
+        return " ".join(self.fields.get("reason", ()))
+
+
+class ApprovalPage:
+    """One approval for one person, at one moment. Each property is read at most once."""
+
+    def __init__(
+        self, approval: Approval, user: User, *, draft: Draft | None = None, trouble: Trouble | None = None
+    ):
+        self.approval, self.user = approval, user
+        self.given, self.trouble = draft, trouble
+        self.now: datetime = clock.now()
+        self.operation_id = uuid.uuid4().hex
+
+    # -- what is asked --------------------------------------------------------------------------------------
+
+    @cached_property
+    def request(self) -> dict[str, Any]:
+        return self.approval.request
+
+    @cached_property
+    def why(self) -> SafeString:
+        return rendered(self.approval.body)
+
+    @cached_property
+    def effect(self) -> Effect:
+        return effect(self.approval.run, self.request)
+
+    @cached_property
+    def facts(self) -> list[Fact]:
+        return facts(self.payload, self.proposal)
+
+    @cached_property
+    def payload(self) -> Any:
+        return self.approval.payload
+
+    @cached_property
+    def proposal(self) -> Any:
+        return self.approval.proposal
+
+    @cached_property
+    def edits(self) -> list[Change]:
+        """How what is on the table, or was decided, differs from what the run proposed."""
+        return changes(self.proposal, self.payload)
+
+    @cached_property
+    def settles(self) -> dict[str, Any]:
+        return self.request.get("settles") or {}
+
+    # -- the form -------------------------------------------------------------------------------------------
+
+    @property
+    def answers_only(self) -> bool:
+        """Nothing to approve: the question is answered by the form itself."""
+        return not {words.APPROVE, words.EDIT} & set(self.approval.verdicts)
+
+    @property
+    def in_words(self) -> bool:
+        return self.answers_only and self.payload is None and self.schema is None
+
+    @cached_property
+    def schema(self) -> Any:
+        return self.request.get("schema")
+
+    def blank(self) -> tuple[Any, Any]:
+        """(payload, schema) that the form is made from."""
+        return ("", IN_WORDS) if self.in_words else (self.payload, self.schema)
+
+    @cached_property
+    def draft(self) -> Draft:
+        return self.given or proposed(*self.blank())
+
+    @property
+    def may_edit(self) -> bool:
+        return self.may_decide and bool({words.EDIT, words.RESPOND} & set(self.approval.verdicts))
+
+    @property
+    def has_form(self) -> bool:
+        return (
+            self.may_edit
+            and not self.is_too_large
+            and (self.payload is not None or self.answers_only or bool(self.schema))
+        )
+
+    @cached_property
+    def is_too_large(self) -> bool:
+        return len(json_text(self.payload)) > LARGEST
+
+    @property
+    def main_verdict(self) -> str:
+        """What the one primary button says."""
+        offered = self.approval.verdicts
+        return next((word for word in (words.APPROVE, words.EDIT, words.RESPOND) if word in offered), "")
+
+    @property
+    def may_reject(self) -> bool:
+        return words.REJECT in self.approval.verdicts
+
+    @property
+    def may_respond(self) -> bool:
+        return words.RESPOND in self.approval.verdicts and not self.answers_only
+
+    @property
+    def reasons(self) -> list[str]:
+        return list(self.request.get("reasons") or ())
+
+    @property
+    def draft_key(self) -> str:
+        return f"{self.approval.pk}:{self.user.pk}"
+
+    @cached_property
+    def seen(self) -> dict[str, Any]:
+        """The JSON from which this page was made; kept with the decision."""
+        return {
+            "approval": str(self.approval.pk),
+            "revision": self.approval.revision,
+            "question": self.approval.title,
+            "why": self.approval.body,
+            "payload": self.payload,
+            "payload_digest": self.approval.payload_digest,
+            "call": self.request.get("call"),
+            "settles": self.request.get("settles"),
+            "risk": self.approval.risk,
+            "due_at": self.approval.due_at.isoformat() if self.approval.due_at else None,
+        }
+
+    # -- who ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def rows(self) -> list[Any]:
+        return chain.trail(self.approval)
+
+    @cached_property
+    def why_not(self) -> str:
+        return who.why_not(self.approval, self.user)
+
+    @property
+    def is_late(self) -> bool:
+        return self.approval.is_open and self.approval.due_at is not None and self.approval.due_at <= self.now
+
+    @property
+    def may_decide(self) -> bool:
+        return self.approval.is_open and not self.why_not and not self.is_late and not self.my_vote
+
+    @cached_property
+    def my_vote(self) -> Decision | None:
+        """This person's vote, while others are still missing."""
+        if not self.approval.is_open:
+            return None
+        return next((vote.decision for vote in self.approval.votes.all() if vote.by_id == self.user.pk), None)
+
+    @cached_property
+    def votes(self) -> int:
+        return len(self.approval.votes.all())
+
+    @cached_property
+    def able(self) -> list[User]:
+        return list(who.able(self.approval)) if self.approval.is_open else []
+
+    @cached_property
+    def seats(self) -> list[Seat]:
+        return seats(self.approval, self.rows, self.able, self.user)
+
+    @property
+    def barred(self) -> list[tuple[Any, str]]:
+        """Who may not decide although they might think so: (person, why)."""
+        run = self.approval.run
+        told = [
+            (run.created_by, _("started the run")),
+            (run.on_behalf_of, _("the run works on their behalf")),
+        ]
+        seen: set[int] = set()
+        kept = []
+        for person, reason in told:
+            if person is not None and person.pk != self.user.pk and person.pk not in seen:
+                seen.add(person.pk)
+                kept.append((person, reason))
+        return kept
+
+    @cached_property
+    def notes(self) -> list[Note]:
+        return notes(self.approval, self.rows, self.user)
+
+    @cached_property
+    def path(self) -> Path:
+        return path_of(self.approval.run, self.approval.decided_at)
+
+    # -- after the decision ---------------------------------------------------------------------------------
+
+    @property
+    def conclusion(self) -> Decision | None:
+        return self.approval.conclusion
+
+    @property
+    def is_mine(self) -> bool:
+        return self.conclusion is not None and self.conclusion.by_id == self.user.pk
+
+    @property
+    def may_undo(self) -> bool:
+        """The row decides: what no worker has taken yet can be taken back by who decided."""
+        entry = self.approval.entry
+        return (
+            self.is_mine and entry.status == "done" and entry.taken_at is None and not self.approval.run.ended
+        )
+
+    @property
+    def starts_at(self) -> datetime | None:
+        """From when the run may take the answer; none once it may."""
+        at = self.approval.entry.effective_at
+        return at if at is not None and at > self.now and self.approval.entry.taken_at is None else None
+
+    @property
+    def seconds_left(self) -> int:
+        return math.ceil((self.starts_at - self.now).total_seconds()) if self.starts_at else 0
+
+    @property
+    def state_words(self) -> str:
+        if not self.approval.is_open:
+            return ""
+        if self.is_late:
+            return _("Deadline passed")
+        if self.my_vote:
+            return _("Waiting for others, you have voted")
+        return _("Waiting for you") if not self.why_not else _("Waiting for others")

@@ -1,0 +1,171 @@
+"""A payload between people and the ledger: as JSON for pages and API, as the typed value that the run gets.
+
+JSON types stay what they are (7 is a whole number, before and after). A value that JSON has no type for (a Decimal, a
+date) is shown in its stored form, an object with the mark "$", and is read back from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any  # payloads and schemas are any JSON
+
+from approvals.forms.paths import ROOT, below, path_text
+from approvals.forms.problems import problems
+from approvals.forms.schemas import root_of
+from runs.core import codec
+from runs.core.codec_tree import MARK
+from runs.core.errors import CodecError
+from runs.errors import Invalid
+from runs.registry import check_payload
+
+if TYPE_CHECKING:
+    from runs.models import Run
+
+_REFERENCES = ("secret", "blob")
+_LEAVES = (str, int, float, bool, type(None))
+# where one of these stands beside `properties`, which keys are known is not said by `properties` alone
+_OPEN_WORDS = (
+    "additionalProperties",
+    "unevaluatedProperties",
+    "patternProperties",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "$ref",
+)
+
+
+def as_json(value: Any) -> Any:
+    """The value as JSON can hold it; `as_value` reads it back."""
+    if type(value) in _LEAVES:
+        return value
+    if type(value) is list:
+        return [as_json(item) for item in value]
+    if type(value) is dict and MARK not in value and all(type(key) is str for key in value):
+        return {key: as_json(item) for key, item in value.items()}
+    return codec.flatten(value)
+
+
+def as_value(tree: Any) -> Any:
+    """The value that `as_json` showed, or a plain JSON value as it is. Raises CodecError for a mark without meaning."""
+    if type(tree) is list:
+        return [as_value(item) for item in tree]
+    if type(tree) is not dict:
+        return tree
+    if MARK in tree:
+        return codec.restore(tree)
+    return {key: as_value(item) for key, item in tree.items()}
+
+
+def read(tree: Any) -> tuple[Any, str]:
+    """The value that people sent, and its canonical text. Raises Invalid naming the path of what cannot be stored."""
+    try:
+        value = as_value(tree)
+        return value, codec.dumps(value)
+    except CodecError as error:
+        raise Invalid(f"The payload cannot be stored: {error}", {error.path: [error.reason]}) from error
+    except (TypeError, RecursionError) as error:
+        raise Invalid(
+            "The payload cannot be read: it is no JSON value, or nested too deeply.", {ROOT: [str(error)]}
+        ) from error
+
+
+def fitting(request: dict[str, Any], run: Run, value: Any) -> Any:
+    """The edited value as the run can take it; for a gated call as its tool binds it.
+
+    The schema says what fits, and an object whose keys it names takes no others. Without a schema the proposal's own
+    keys are the only ones known, and all of them are needed. Raises Invalid with what is wrong by path ($.to[0]).
+    """
+    schema, call = root_of(request.get("schema")), request.get("call")
+    if schema:
+        wrong = problems(value, closed(schema))
+    else:
+        wrong = other_keys(request["payload"], value, deep=call is None)
+    wrong = wrong or other_references(request["payload"], value)
+    if wrong:
+        raise Invalid(_told(wrong), wrong)
+    return codec.restore(check_payload(run, request, value)) if call else value
+
+
+def fitting_answer(request: dict[str, Any], value: Any) -> Any:
+    """An answer in one's own words: any JSON, unless the schema says otherwise."""
+    schema = root_of(request.get("schema"))
+    wrong = (problems(value, closed(schema)) if schema else {}) or other_references(None, value)
+    if wrong:
+        raise Invalid(_told(wrong), wrong)
+    return value
+
+
+def closed(schema: Any) -> Any:
+    """The schema, in which an object whose keys are named takes no other ones, unless the author said so.
+
+    JSON schema lets unknown keys pass in silence; a misspelt key would then be approved and ignored.
+    """
+    if isinstance(schema, list):
+        return [closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    shut = {
+        word: part if word in ("enum", "const", "default", "examples", "allOf") else _each(word, part)
+        for word, part in schema.items()
+    }
+    if isinstance(schema.get("properties"), dict) and not any(word in schema for word in _OPEN_WORDS):
+        shut["additionalProperties"] = False
+    return shut
+
+
+def other_keys(proposed: Any, edited: Any, path: str = ROOT, *, deep: bool = True) -> dict[str, list[str]]:
+    """Keys that the proposal does not have, or that the edit has lost, by path; and an object that is none any more."""
+    if not isinstance(proposed, dict):
+        return {}
+    if not isinstance(edited, dict):
+        return {path: ["This must stay an object with the keys " + ", ".join(map(str, proposed)) + "."]}
+    wrong: dict[str, list[str]] = {}
+    for key in edited:
+        if key not in proposed:
+            known = ", ".join(map(str, proposed)) or "none"
+            wrong[below(path, str(key))] = [f"“{key}” is not known here; known are: {known}."]
+    for key, part in proposed.items():
+        if key not in edited:
+            wrong[below(path, str(key))] = [f"“{key}” is missing; it is required."]
+        elif deep:
+            wrong |= other_keys(part, edited[key], below(path, str(key)))
+    return wrong
+
+
+def other_references(proposed: Any, edited: Any) -> dict[str, list[str]]:
+    """References to secrets and blobs that do not stand in the same place of the proposal, by path.
+
+    Whoever could write one into a payload could have the run send them a secret, or another run's file.
+    """
+    known = dict(_references(codec.flatten(proposed)))
+    wrong = {}
+    for steps, reference in _references(codec.flatten(edited)):
+        if known.get(steps) != reference:
+            wrong[path_text(steps)] = [
+                "A reference to a secret or a file cannot be written by hand; leave it out."
+            ]
+    return wrong
+
+
+def _references(tree: Any, steps: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    if type(tree) is dict and tree.get(MARK) in _REFERENCES:
+        yield steps, tree
+    elif type(tree) in (dict, list):
+        for step, part in tree.items() if type(tree) is dict else enumerate(tree):
+            yield from _references(part, (*steps, step))
+
+
+def _each(word: str, part: Any) -> Any:
+    """The schemas below a word: those of `properties` and of `$defs` stand under names, not under words."""
+    if word in ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas") and isinstance(
+        part, dict
+    ):
+        return {name: closed(below_it) for name, below_it in part.items()}
+    return closed(part)
+
+
+def _told(wrong: dict[str, list[str]]) -> str:
+    path, said = next(iter(wrong.items()))
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    return f"The payload does not fit: {path}: {said[0]}{more}"

@@ -1,0 +1,131 @@
+"""What one person sent, checked as far as it can be before any lock."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final  # Any: payloads are any JSON
+
+from approvals import payload as payloads
+from approvals.text import checked_text, storable_text
+from approvals.words import APPROVE, EDIT, REJECT, RESPOND, VIAS
+from runs.core import codec
+from runs.errors import Invalid
+from runs.secrets import guard
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+    from approvals.models import Approval
+
+OPERATION_ID_LONGEST = 200
+
+
+class AsProposed:
+    """No payload was sent: what is on the table is meant. (null would be a payload.)"""
+
+    def __repr__(self) -> str:
+        return "AS_PROPOSED"
+
+
+AS_PROPOSED: Final = AsProposed()
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """`text` is the payload's canonical text, None for what is on the table; `reason` is byte for byte as sent."""
+
+    by: User
+    verdict: str
+    text: str | None
+    reason: str
+    revision: int | None
+    operation_id: str
+    operation_digest: str
+    via: str
+    seen: str
+    signed_in: str
+
+
+def listen(
+    approval: Approval,
+    by: User,
+    verdict: str,
+    payload: Any,
+    reason: str,
+    revision: int | None,
+    operation_id: str | None,
+    via: str,
+    seen: Any,
+    signed_in: str,
+) -> Said:
+    """Raises Invalid, with field errors by path ($.to) for the payload and by name for the rest."""
+    if verdict not in approval.verdicts:
+        fault = f"“{str(verdict)[:40]}” is not offered here; choose {' or '.join(approval.verdicts)}."
+        raise Invalid(fault, {"verdict": [fault]})
+    if via not in VIAS:
+        raise Invalid(f"via is one of {', '.join(VIAS)}, not {via!r}.", {"via": ["Unknown."]})
+    if revision is not None and type(revision) is not int:
+        raise Invalid("The revision is a whole number.", {"revision": ["Write a whole number."]})
+    reason = checked_text(reason, "reason")
+    text = _payload_text(approval, verdict, payload)
+    refuse_secrets(reason, "reason")
+    if text is not None:
+        _refuse_secrets_in(codec.decode(text))
+    seen_text = seen if isinstance(seen, str) else "" if seen is None else codec.dumps(seen)
+    return Said(
+        by=by,
+        verdict=verdict,
+        text=text,
+        reason=reason,
+        revision=revision,
+        operation_id=_checked_operation_id(operation_id),
+        operation_digest=codec.digest(codec.dumps([str(approval.pk), verdict, text, reason])),
+        via=via,
+        seen=storable_text(seen_text),
+        signed_in=storable_text(signed_in)[:200],
+    )
+
+
+def refuse_secrets(text: str, field: str) -> None:
+    """Raises Invalid naming the field in which a known secret's value stands; never the value."""
+    name = guard().find(text)
+    if name is not None:
+        fault = f"This holds the value of the secret {name}; take it out."
+        raise Invalid(f"{field}: {fault}", {field: [fault]})
+
+
+def _refuse_secrets_in(tree: Any) -> None:
+    found = guard().locate(tree)
+    if found is not None:
+        path, name = found
+        fault = f"This holds the value of the secret {name}; take it out."
+        raise Invalid(f"{path}: {fault}", {path: [fault]})
+
+
+def _payload_text(approval: Approval, verdict: str, payload: Any) -> str | None:
+    """The canonical text of the payload sent, once it fits; None for what is on the table."""
+    if verdict == REJECT or payload is AS_PROPOSED or (payload is None and verdict == APPROVE):
+        if verdict in (EDIT, RESPOND):
+            fault = f"To {verdict}, send the payload that you want."
+            raise Invalid(fault, {"$": [fault]})
+        return None
+    value, text = payloads.read(payload)
+    if verdict == RESPOND:
+        return codec.dumps(payloads.fitting_answer(approval.request, value))
+    if codec.digest(text) in (approval.proposal_digest, approval.payload_digest):
+        return text
+    if EDIT not in approval.verdicts:
+        fault = "This payload may not be edited; approve it as it is, or reject it."
+        raise Invalid(fault, {"$": [fault]})
+    return codec.dumps(payloads.fitting(approval.request, approval.run, value))
+
+
+def _checked_operation_id(operation_id: str | None) -> str:
+    if operation_id is None:
+        return uuid.uuid4().hex
+    if isinstance(operation_id, str) and operation_id.strip() and operation_id.isprintable():
+        if len(operation_id) <= OPERATION_ID_LONGEST:
+            return operation_id
+    fault = f"An operation id is a text of 1 to {OPERATION_ID_LONGEST} printable characters."
+    raise Invalid(fault, {"operation_id": [fault]})

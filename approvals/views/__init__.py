@@ -1,0 +1,1 @@
+"""Pages of the inbox: fetch through the user, bind, call one verb, render."""

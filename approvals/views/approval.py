@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_POST, require_safe
+
+from approvals.forms.posted import add_row, read_draft, remove_row
+from approvals.forms.problems import problems
+from approvals.listing import Listing
+from approvals.pages import ApprovalPage
+from approvals.views.fetching import fetch, toast_of
+
+if TYPE_CHECKING:
+    import uuid
+
+    from django.http import HttpRequest
+
+PARTS = {
+    "state": "approvals/_state.html",
+    "people": "approvals/_people.html",
+    "acts": "approvals/_action_bar.html",
+    "notice": "approvals/_notice.html",
+}
+
+
+@require_safe
+def approval(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    page = ApprovalPage(fetch(request.user, pk), request.user)
+    return show(request, page)
+
+
+@require_safe
+def part(request: HttpRequest, pk: uuid.UUID, part: str) -> HttpResponse:
+    """One live part of the page, as the page itself includes it."""
+    if part not in PARTS:
+        raise Http404(f"There is no part {part!r}.")
+    page = ApprovalPage(fetch(request.user, pk), request.user)
+    listing = Listing.of(request.user, request.GET)
+    context = {"page": page, "approval": page.approval, "now": page.now, "listing": listing}
+    if part == "acts":
+        context["place"] = listing.place(page.approval)
+    return render(request, PARTS[part], context)
+
+
+@require_POST
+def draft(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """The form as it would look with what was typed; nothing is stored. Rows of lists come and go here, too."""
+    page = ApprovalPage(fetch(request.user, pk), request.user)
+    entries = request.POST.copy()
+    if "add" in entries:
+        add_row(entries, entries["add"])
+    elif "remove" in entries:
+        remove_row(entries, entries["remove"])
+    payload, schema = page.blank()
+    page.given = read_draft(entries, payload, schema)
+    if {"add", "remove"} & entries.keys():
+        page.given = page.given.without_errors()
+    elif not page.given.errors and page.given.is_edited:
+        page.given = page.given.with_errors(problems(page.given.payload, schema))
+    if request.htmx or request.headers.get("X-Requested-With") == "fetch":
+        return render(
+            request, "approvals/_form.html", {"page": page, "approval": page.approval, "now": page.now}
+        )
+    return show(request, page)
+
+
+def show(request: HttpRequest, page: ApprovalPage, status: int = 200) -> HttpResponse:
+    """The page of one approval beside its list."""
+    listing = Listing.of(request.user, request.GET)
+    context = {
+        "page": page,
+        "approval": page.approval,
+        "listing": listing,
+        "place": listing.place(page.approval),
+        "now": page.now,
+        "inbox_count": listing.mine,
+        "open_id": str(page.approval.pk),
+        "toast": toast_of(request),
+    }
+    return render(request, "approvals/approval.html", context, status=status)

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any  # payloads are any JSON
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from approvals import words
+from approvals.forms.posted import Draft, read_draft
+from approvals.forms.values import lines
+from approvals.listing import Listing
+from approvals.pages import ApprovalPage, Trouble
+from approvals.said import AS_PROPOSED
+from approvals.views.approval import show
+from approvals.views.fetching import fetch
+from runs.errors import Invalid, Missing, Refusal
+
+if TYPE_CHECKING:
+    import uuid
+
+    from django.http import HttpRequest
+
+
+@require_POST
+def decision(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """What the form says, decided; then the next item, with a way back. A refusal shows the page with what was typed."""
+    page = ApprovalPage(fetch(request.user, pk), request.user)
+    draft = read_draft(request.POST, *page.blank())
+    verdict, reason = request.POST.get("verdict", ""), _reason(request)
+    try:
+        if verdict != words.REJECT and draft.errors:
+            raise Invalid(_("Some of it cannot be read; nothing was decided."), draft.errors)
+        if verdict == words.REJECT and not reason.strip():
+            raise Invalid(
+                _("Say why: the run gets your reason."), {"reason": [_("Choose or write a reason.")]}
+            )
+        page.approval.decide(
+            by=request.user,
+            verdict=_meant(verdict, draft, page),
+            payload=_payload(verdict, draft, page, reason),
+            reason=reason,
+            revision=_revision(request),
+            operation_id=request.POST.get("operation_id") or None,
+            via="page",
+            seen=page.seen,
+            signed_in=_("password"),
+        )
+    except Missing as gone:
+        raise Http404(gone.message) from gone
+    except Refusal as refusal:
+        return _refused(request, pk, refusal, draft, verdict, reason)
+    listing = Listing.of(request.user, request.GET)
+    return _onward(listing, page)
+
+
+@require_POST
+def undo(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Take back what one decided, or one's vote while others are missing."""
+    approval = fetch(request.user, pk)
+    try:
+        if approval.is_open:
+            approval.take_back(by=request.user)
+        else:
+            approval.undo(by=request.user)
+    except Missing as gone:
+        raise Http404(gone.message) from gone
+    except Refusal as refusal:
+        fresh = fetch(request.user, pk)
+        trouble = Trouble(refusal.status, refusal.message)
+        return show(request, ApprovalPage(fresh, request.user, trouble=trouble), refusal.status)
+    return redirect(f"{approval.get_absolute_url()}{Listing.of(request.user, request.GET).filter.query}")
+
+
+def _reason(request: HttpRequest) -> str:
+    """A preset, own words, or both; own words alone reach the run byte for byte."""
+    preset, own = request.POST.get("preset", ""), lines(request.POST.get("reason", ""))
+    return f"{preset}\n{own}" if preset and own.strip() else own if own.strip() else preset
+
+
+def _meant(verdict: str, draft: Draft, page: ApprovalPage) -> str:
+    """The button says approve; whether that is an edit, the payload says."""
+    if verdict == words.APPROVE and draft.is_edited and words.EDIT in page.approval.verdicts:
+        return words.EDIT
+    return verdict
+
+
+def _payload(verdict: str, draft: Draft, page: ApprovalPage, reason: str) -> Any:
+    if verdict == words.RESPOND and not page.answers_only and not page.schema and not draft.is_edited:
+        return reason
+    if verdict in (words.RESPOND, words.EDIT) or draft.is_edited:
+        return draft.payload
+    return AS_PROPOSED
+
+
+def _revision(request: HttpRequest) -> int:
+    try:
+        return int(request.POST.get("revision", ""))
+    except ValueError:
+        said = _("The form does not say what it was made from; load the page again.")
+        raise Invalid(said, {"revision": [said]}) from None
+
+
+def _refused(
+    request: HttpRequest, pk: uuid.UUID, refusal: Refusal, draft: Draft, verdict: str, reason: str
+) -> HttpResponse:
+    fields = getattr(refusal, "fields", {})
+    page = ApprovalPage(fetch(request.user, pk), request.user)
+    page.trouble = Trouble(refusal.status, refusal.message, draft, reason, verdict, fields)
+    if not page.trouble.is_conflict:
+        page.given = draft.with_errors(
+            {path: texts for path, texts in fields.items() if path not in draft.errors}
+        )
+    return show(request, page, refusal.status)
+
+
+def _onward(listing: Listing, page: ApprovalPage) -> HttpResponse:
+    """The next open item of the same list, or the list; the address says what was just decided."""
+    following = listing.next_open(page.approval)
+    address = following.get_absolute_url() if following else reverse("approvals:inbox")
+    query = listing.filter.query
+    return redirect(f"{address}{query}{'&' if query else '?'}{urlencode({'decided': page.approval.pk})}")

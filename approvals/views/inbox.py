@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_safe
+
+from approvals.listing import Listing
+from approvals.models import Approval
+from approvals.views.fetching import toast_of
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+
+@require_safe
+def inbox(request: HttpRequest) -> HttpResponse:
+    """The list; what is open in it has an address of its own."""
+    listing = Listing.of(request.user, request.GET)
+    if "until" in request.GET:
+        return redirect(f"{request.path}{listing.filter.query}")
+    context = {
+        "listing": listing,
+        "now": listing.now,
+        "inbox_count": listing.mine,
+        "toast": toast_of(request),
+    }
+    return render(request, "approvals/inbox.html", context)
+
+
+@require_safe
+def rows(request: HttpRequest) -> HttpResponse:
+    listing = Listing.of(request.user, request.GET)
+    open_id = request.GET.get("open", "")
+    return render(
+        request, "approvals/_list.html", {"listing": listing, "now": listing.now, "open_id": open_id}
+    )
+
+
+@require_safe
+def fresh(request: HttpRequest) -> HttpResponse:
+    listing = Listing.of(request.user, request.GET)
+    return render(request, "approvals/_new.html", {"listing": listing})
+
+
+@require_safe
+def count(request: HttpRequest) -> HttpResponse:
+    return render(request, "shared/_count.html", {"inbox_count": Approval.objects.mine(request.user).count()})

@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class DurablewebConfig(AppConfig):
+    name = "durableweb"
+
+    def ready(self) -> None:
+        from durableweb import checks  # noqa: F401  importing registers them

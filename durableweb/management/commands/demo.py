@@ -1,0 +1,90 @@
+"""The demo people: who they are, their passwords, and that they exist only on a machine of one's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Any, NamedTuple  # options are whatever the command line gives
+
+from django.conf import settings
+from django.contrib.auth.models import Group, Permission, User
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+
+
+class DemoPerson(NamedTuple):
+    name: str
+    group: str | None
+    duty: str
+    permissions: tuple[str, ...] = ()  # of the apps runs and approvals; a trailing * stands for any ending
+    staff: bool = False
+
+
+PEOPLE = (
+    DemoPerson("pm", "pm", "decides what waits for approval"),
+    DemoPerson("ops", "ops", "repairs runs, in the admin site too", ("view_*", "repair"), staff=True),
+    DemoPerson("auditor", "auditors", "reads every run and its trail", ("view_*", "audit")),
+    DemoPerson("requester", None, "asked for the brief, and may not approve it"),
+)
+
+
+class Command(BaseCommand):
+    help = "Makes the demo people (pm, ops, auditor, requester) and prints how each signs in."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not settings.DEBUG or set(settings.ALLOWED_HOSTS) - set(settings.LOOPBACK):
+            raise CommandError(
+                "Demo people have passwords that are printed, so they are made only with DURABLEWEB_DEBUG=1 and "
+                "loopback DURABLEWEB_ALLOWED_HOSTS. For real people: manage.py createsuperuser."
+            )
+        kept = Path(settings.HOME) / "demo-people.json"
+        passwords = _read(kept)
+        with transaction.atomic():
+            for person in PEOPLE:
+                self._make(person, passwords)
+        _write(kept, passwords)
+        for person in PEOPLE:
+            self.stdout.write(f"  {person.name:<10} {passwords[person.name]:<18} {person.duty}")
+
+    def _make(self, person: DemoPerson, passwords: dict[str, str]) -> None:
+        """Twice is as once; a password that this machine does not know is replaced."""
+        user, _ = User.objects.get_or_create(
+            username=person.name,
+            defaults={"email": f"{person.name}@localhost", "is_staff": person.staff},
+        )
+        if not user.check_password(passwords.get(person.name)):
+            passwords[person.name] = f"{person.name}-{secrets.token_hex(3)}"
+            user.set_password(passwords[person.name])
+            user.save(update_fields=["password"])
+        if person.group is not None:
+            group, _ = Group.objects.get_or_create(name=person.group)
+            group.permissions.set(_permissions(person.permissions))
+            user.groups.add(group)
+
+
+def _permissions(patterns: tuple[str, ...]) -> list[Permission]:
+    return [
+        permission
+        for permission in Permission.objects.filter(content_type__app_label__in=["runs", "approvals"])
+        if any(
+            permission.codename.startswith(pattern[:-1])
+            if pattern.endswith("*")
+            else permission.codename == pattern
+            for pattern in patterns
+        )
+    ]
+
+
+def _read(kept: Path) -> dict[str, str]:
+    try:
+        return json.loads(kept.read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+
+
+def _write(kept: Path, passwords: dict[str, str]) -> None:
+    kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with open(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(passwords, file, indent=1)

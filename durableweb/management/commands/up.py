@@ -1,0 +1,171 @@
+"""Everything on this machine in one command: database, demo, pages, worker. Ctrl-C ends all of it."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn  # options are whatever the command line gives
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection, connections
+from django.db.migrations.executor import MigrationExecutor
+
+from durableweb.processes import Part, end_all
+
+HOST = "127.0.0.1"
+GRACE_SECONDS = 3.0
+LOOK_SECONDS = 0.2
+SLOW_START_SECONDS = 120.0
+BRIEF = "competitive-brief"
+DEMO_KEY = "demo"
+DEMO_INPUT = {
+    "goal": "Which of these packages should carry our background work and live pages?",
+    "vendors": ["django-q2", "channels", "django-htmx"],
+    "to": "board@example.com",
+}
+
+
+class Command(BaseCommand):
+    help = "Migrates the database, makes the demo, and runs pages and worker until Ctrl-C."
+    parts: tuple[Part, ...] = ()
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--port", type=_port, default=8000, help="where the pages are (default 8000)")
+        parser.add_argument("--no-demo", action="store_true", help="make no demo people and start no brief")
+
+    def handle(self, *args: Any, port: int, no_demo: bool, **options: Any) -> None:
+        for name in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(name, _as_interrupt)
+        try:
+            self._refuse_taken(port)
+            self._migrate()
+            run_id = None if no_demo else self._make_demo()
+            connections.close_all()  # the children have their own
+            self._start(port)
+            self._wait_for_pages(port)
+            if run_id is not None:
+                self._wait_for_approval(run_id)
+            self._say_what_next(port, demo=not no_demo)
+            self._keep_alive()
+        except KeyboardInterrupt:
+            self._say("\nStopping; what runs now goes on at the next start.")
+        finally:
+            end_all(self.parts, GRACE_SECONDS)
+        self._say("Stopped.")
+
+    def _refuse_taken(self, port: int) -> None:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+            except OSError as error:
+                other = port + 1 if port < 65535 else port - 1
+                raise CommandError(
+                    f"Port {port} on {HOST} cannot be used ({error.strerror}): "
+                    f"end what uses it, or take another with --port {other}."
+                ) from error
+
+    def _migrate(self) -> None:
+        executor = MigrationExecutor(connection)
+        steps = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+        self._say(f"Database: {steps} changes to make" if steps else "Database: up to date")
+        call_command("migrate", interactive=False, verbosity=1 if steps else 0, stdout=self.stdout)
+
+    def _make_demo(self) -> str:
+        """The id of the brief that the first start began."""
+        from django.contrib.auth.models import User
+
+        import runs
+        from runs.models import Run
+
+        self._say("Demo people (name, password):")
+        call_command("demo", stdout=self.stdout)
+        started = Run.objects.filter(graph=BRIEF, key=DEMO_KEY).first()
+        if started is None:
+            requester = User.objects.get(username="requester")
+            started = runs.start(BRIEF, DEMO_INPUT, key=DEMO_KEY, by=requester)
+            self._say(f"Started a competitive brief: run {started.pk}")
+        return str(started.pk)
+
+    def _start(self, port: int) -> None:
+        logs, root = Path(settings.HOME) / "logs", Path(settings.ROOT)
+        web = [sys.executable, "-m", "uvicorn", "durableweb.asgi:application", "--host", HOST]
+        web += ["--port", str(port), "--log-level", "warning", "--timeout-graceful-shutdown", "2"]
+        work = [sys.executable, str(root / "manage.py"), "work"]
+        self.parts = (
+            Part("web", web, logs / "web.log", self._say, root),
+            Part("worker", work, logs / "worker.log", self._say, root),
+        )
+        for part in self.parts:
+            part.start()
+
+    def _wait_for_pages(self, port: int) -> None:
+        self._say("Starting pages and worker ...")
+        until = time.monotonic() + SLOW_START_SECONDS
+        while time.monotonic() < until:
+            try:
+                socket.create_connection((HOST, port), timeout=1).close()
+                return
+            except OSError:
+                self._look_after_parts()
+        raise CommandError(f"The pages did not come up in {SLOW_START_SECONDS:g} s; see {self.parts[0].log}.")
+
+    def _wait_for_approval(self, run_id: str) -> None:
+        """Show how the brief proceeds, until it waits for a person or has ended."""
+        from runs.models import Run
+
+        shown, until = "", time.monotonic() + SLOW_START_SECONDS
+        while time.monotonic() < until:
+            run = Run.objects.get(pk=run_id)
+            connections.close_all()
+            line = f"  brief: {run.status} in {run.node}, {run.step} steps done"
+            if line != shown:
+                self._say(line)
+                shown = line
+            if run.status not in ("created", "running", "retrying"):
+                return
+            self._look_after_parts()
+        self._say("  brief: still under way")
+
+    def _say_what_next(self, port: int, demo: bool) -> None:
+        self._say(f"\ndurableweb is at http://{HOST}:{port}/")
+        if demo:
+            self._say(f"Sign in as pm (password above) at http://{HOST}:{port}/login/")
+            self._say(
+                "In the inbox, open the waiting brief, change the e-mail if you like, and press Approve."
+            )
+            self._say(f"The mail is then a file in {Path(settings.HOME) / 'mail'}.")
+            self._say(f"Every step of the run: http://{HOST}:{port}/runs/ ; repairs: sign in as ops.")
+        else:
+            self._say("Make yourself a user: manage.py createsuperuser")
+        self._say(f"Logs are in {Path(settings.HOME) / 'logs'}. Ctrl-C stops everything and keeps the rows.")
+
+    def _keep_alive(self) -> NoReturn:
+        while True:
+            self._look_after_parts()
+
+    def _look_after_parts(self) -> None:
+        for part in self.parts:
+            part.look()
+        time.sleep(LOOK_SECONDS)
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
+
+
+def _port(word: str) -> int:
+    if word.isdigit() and 0 < int(word) < 65536:
+        return int(word)
+    raise argparse.ArgumentTypeError(f"{word!r} is no port: write a number from 1 to 65535")
+
+
+def _as_interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt

@@ -1,0 +1,196 @@
+"""Settings of an installation: each comes from the environment (docs/settings.md), with production as default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from csp.constants import NONCE, NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
+
+from durableweb import environment
+
+ROOT = Path(__file__).resolve().parent.parent
+HOME = Path(environment.text("DURABLEWEB_HOME", str(ROOT / "var"))).expanduser().absolute()
+
+DEBUG = environment.flag("DURABLEWEB_DEBUG")
+TESTING = environment.flag("DURABLEWEB_TESTING")
+HTTPS = environment.flag("DURABLEWEB_HTTPS", default=not (DEBUG or TESTING))
+
+SECRET_KEY = environment.secret_key("DURABLEWEB_SECRET_KEY", kept_in=HOME / "secret-key", make=DEBUG)
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+ALLOWED_HOSTS = environment.listed("DURABLEWEB_ALLOWED_HOSTS", default=LOOPBACK if DEBUG else ())
+CSRF_TRUSTED_ORIGINS = environment.listed("DURABLEWEB_CSRF_ORIGINS")
+
+REDIS_URL = environment.text("REDIS_URL")
+DATABASES = {"default": environment.database("DATABASE_URL", sqlite=HOME / "durableweb.sqlite3")}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+if TESTING and DATABASES["default"]["ENGINE"] == "durableweb.sqlite":
+    # A file, not memory: tests use threads and forks, and other processes open the same rows.
+    DATABASES["default"]["TEST"] = {"NAME": DATABASES["default"]["NAME"]}
+
+# -- the engine, read through runs.conf ---------------------------------------------------------------------
+_lease_seconds = environment.seconds("DURABLEWEB_LEASE_SECONDS", 60, least=1)
+DURABLEWEB = {
+    "home": HOME,
+    "lease_seconds": _lease_seconds,
+    "heartbeat_seconds": environment.seconds("DURABLEWEB_HEARTBEAT_SECONDS", _lease_seconds / 3, least=0.05),
+    "workers": environment.whole("DURABLEWEB_WORKERS", 2, least=1),
+    "shift_runs": environment.whole("DURABLEWEB_SHIFT_RUNS", 16, least=1),
+    "grace_seconds": environment.seconds("DURABLEWEB_GRACE_SECONDS", 30, least=0),
+    "undo_seconds": environment.seconds("DURABLEWEB_UNDO_SECONDS", 8, least=0),
+    "blob_bytes": environment.whole("DURABLEWEB_BLOB_BYTES", 32 * 1024, least=256),
+    "value_limit_bytes": environment.whole("DURABLEWEB_VALUE_LIMIT_BYTES", 8 * 1024 * 1024, least=1024),
+    "tick_token": environment.text("DURABLEWEB_TICK_TOKEN"),
+}
+
+# A q2 message is only a bell; rows are the truth. So nothing is retried, timed out or scheduled by q2 itself
+# (durableweb.checks refuses other values).
+Q_CLUSTER: dict[str, object] = {
+    "name": "durableweb",
+    "label": "Bells",
+    "workers": DURABLEWEB["workers"],
+    "timeout": 86_400,
+    "retry": 90_000,
+    "max_attempts": 1,
+    "ack_failures": True,
+    "save_limit": -1,
+    "scheduler": False,
+    "catch_up": False,
+    "poll": 0.1,
+    "bulk": 1,
+    **({"redis": REDIS_URL} if REDIS_URL else {"orm": "default"}),
+}
+CHANNEL_LAYERS: dict[str, dict[str, object]] = {
+    "default": (
+        {"BACKEND": "channels_redis.core.RedisChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
+        if REDIS_URL
+        else {"BACKEND": "channels.layers.InMemoryChannelLayer"}
+    )
+}
+
+# -- Django -------------------------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "durableweb",
+    "approvals",
+    "runs",
+    "examples",
+    *environment.listed("DURABLEWEB_APPS"),
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "csp",
+    "django_htmx",
+    "django_q",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "durableweb.policy.ContentPolicyMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+ROOT_URLCONF = "durableweb.urls"
+ASGI_APPLICATION = "durableweb.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [ROOT / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "csp.context_processors.nonce",
+            ]
+        },
+    }
+]
+
+LANGUAGE_CODE = "en"
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+STATIC_URL = "/static/"
+STATIC_ROOT = HOME / "static-root"
+STATICFILES_DIRS = [ROOT / "static"]
+WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = DEBUG or TESTING  # without collectstatic
+STORAGES = {
+    "default": {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {"location": HOME / "blobs", "file_permissions_mode": 0o600},
+    },
+    "staticfiles": {
+        "BACKEND": (
+            "django.contrib.staticfiles.storage.StaticFilesStorage"
+            if DEBUG or TESTING
+            else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        )
+    },
+}
+
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = environment.text("DURABLEWEB_FROM_EMAIL", "durableweb@localhost")
+globals().update(environment.mail("DURABLEWEB_EMAIL_URL", folder=HOME / "mail"))
+
+# -- people and browsers ------------------------------------------------------------------------------------
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "login"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{rule}"}
+    for rule in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
+SESSION_COOKIE_HTTPONLY = True
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+SILENCED_SYSTEM_CHECKS = [
+    "security.W005",  # HSTS for subdomains, and
+    "security.W021",  # the browsers' preload list: both bind names that are not this site's
+]
+_policy = {
+    "default-src": [SELF],
+    "script-src": [SELF, NONCE],
+    "style-src": [SELF, NONCE],
+    "img-src": [SELF, "data:"],
+    "connect-src": [SELF],
+    "frame-ancestors": [NONE],
+    "base-uri": [NONE],
+    "form-action": [SELF],
+    "object-src": [NONE],
+}
+CONTENT_SECURITY_POLICY = {"DIRECTIVES": _policy}
+ADMIN_CONTENT_SECURITY_POLICY = _policy | {  # unfold's Alpine evaluates attributes and sets styles
+    "script-src": [SELF, UNSAFE_EVAL],
+    "style-src": [SELF, UNSAFE_INLINE],
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+    "loggers": {
+        "django": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
+        "httpx": {"level": "WARNING"},  # it logs whole addresses
+    },
+}

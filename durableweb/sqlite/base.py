@@ -1,0 +1,168 @@
+"""Django's SQLite backend for many writers: WAL, synchronous=FULL, IMMEDIATE, and a lock that queues the writers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any  # rows and parameters are whatever the caller's statement makes of them
+
+from django.db.backends.sqlite3 import base
+
+from durableweb.sqlite.lock import WriteLock
+
+PATIENCE_SECONDS = 30.0
+READS = frozenset(
+    {"SELECT", "VALUES", "EXPLAIN", "PRAGMA", "SAVEPOINT", "RELEASE", "COMMIT", "END", "ROLLBACK", "DETACH"}
+)
+FIRST_WORD = re.compile(r"\s*(\w+)")
+WRITING_WORD = re.compile(r"\b(INSERT|UPDATE|DELETE|REPLACE)\b", re.IGNORECASE)
+RETURNING = re.compile(r"\bRETURNING\b", re.IGNORECASE)
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """Every transaction, and every writing statement outside one, holds the file's write lock until its end.
+
+    A transaction is IMMEDIATE: a read that is followed by a write in one transaction cannot fail on a row that
+    another writer changed in between. A lock not free for 30 s raises OperationalError, as SQLite itself does.
+    """
+
+    write_lock: WriteLock | None = None
+
+    def get_connection_params(self) -> dict[str, Any]:
+        params = {"timeout": PATIENCE_SECONDS} | super().get_connection_params()
+        self.transaction_mode = "IMMEDIATE"
+        return params
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> base.Database.Connection:
+        if self.is_in_memory_db():
+            return super().get_new_connection(conn_params)
+        path = Path(conn_params["database"])
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.write_lock = WriteLock(path.with_name(f"{path.name}.lock"))
+        connection = super().get_new_connection(conn_params)
+        connection.execute("PRAGMA synchronous = FULL")
+        if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            take_turn(self.write_lock)  # two first starts at once would find the file locked
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            finally:
+                self.write_lock.release()
+        return connection
+
+    def create_cursor(self, name: str | None = None) -> base.SQLiteCursorWrapper:
+        if self.write_lock is None:
+            return super().create_cursor(name)
+        cursor = self.connection.cursor(factory=QueuedCursor)
+        cursor.write_lock = self.write_lock
+        return cursor
+
+    def _commit(self) -> None:
+        try:
+            super()._commit()
+        finally:
+            self._release_after_transaction()
+
+    def _rollback(self) -> None:
+        try:
+            super()._rollback()
+        finally:
+            self._release_after_transaction()
+
+    def _close(self) -> None:
+        try:
+            super()._close()
+        finally:
+            if self.write_lock is not None:
+                self.write_lock.close()
+
+    def _release_after_transaction(self) -> None:
+        if self.write_lock is not None and not (self.connection and self.connection.in_transaction):
+            self.write_lock.release()
+
+
+class QueuedCursor(base.SQLiteCursorWrapper):
+    """Takes the write lock before a statement that writes or opens a transaction, and keeps it until that ends."""
+
+    write_lock: WriteLock
+    _unfinished = False  # outside a transaction, INSERT ... RETURNING commits only once its rows are read
+
+    def execute(self, query: str, params: Any = None) -> Any:
+        return self._in_turn(query, lambda: super(QueuedCursor, self).execute(query, params))
+
+    def executemany(self, query: str, param_list: Iterable[Any]) -> Any:
+        return self._in_turn(query, lambda: super(QueuedCursor, self).executemany(query, param_list))
+
+    def executescript(self, script: str) -> Any:
+        return self._in_turn("BEGIN", lambda: super(QueuedCursor, self).executescript(script))
+
+    def fetchone(self) -> Any:
+        row = super().fetchone()
+        if row is None:
+            self._finish()
+        return row
+
+    def fetchmany(self, size: int | None = None) -> list[Any]:
+        rows = super().fetchmany(self.arraysize if size is None else size)
+        if not rows:
+            self._finish()
+        return rows
+
+    def fetchall(self) -> list[Any]:
+        rows = super().fetchall()
+        self._finish()
+        return rows
+
+    def __next__(self) -> Any:
+        try:
+            return super().__next__()
+        except StopIteration:
+            self._finish()
+            raise
+
+    def close(self) -> None:
+        super().close()
+        self._finish()
+
+    def __del__(self) -> None:
+        if self._unfinished:
+            self.close()
+
+    def _in_turn(self, query: str, execute: Callable[[], Any]) -> Any:
+        if self.write_lock.held or not writes(query):
+            try:
+                return execute()
+            finally:
+                if not self._unfinished:
+                    self._finish()  # the statement may have been a COMMIT
+        take_turn(self.write_lock)
+        try:
+            outcome = execute()
+            self._unfinished = RETURNING.search(query) is not None
+            return outcome
+        finally:
+            if not self._unfinished:
+                self._finish()
+
+    def _finish(self) -> None:
+        self._unfinished = False
+        if self.write_lock.held and not self.connection.in_transaction:
+            self.write_lock.release()
+
+
+def writes(query: str) -> bool:
+    """Whether the statement may need SQLite's write lock; an unknown one is taken to."""
+    word = FIRST_WORD.match(query)
+    if word is None:
+        return True
+    first = word[1].upper()
+    if first == "WITH":
+        return WRITING_WORD.search(query) is not None
+    return first not in READS
+
+
+def take_turn(lock: WriteLock) -> None:
+    if not lock.acquire(PATIENCE_SECONDS):
+        raise base.Database.OperationalError(
+            f"database is locked: another writer has held {lock.path} for {PATIENCE_SECONDS:g} s"
+        )

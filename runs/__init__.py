@@ -1,0 +1,60 @@
+"""Durable runs: what graph authors import."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from runs.core.ask import Answer, Ask, Found
+from runs.core.codec import BlobRef, SecretRef, storable
+from runs.core.errors import (
+    Ambiguous,
+    CodecError,
+    Diverged,
+    DurableError,
+    EffectFailed,
+    Expired,
+    GraphError,
+    Permanent,
+    Rejected,
+    Transient,
+)
+from runs.core.graph import END, Graph
+from runs.core.retry import Retry
+from runs.core.tool import tool
+
+if TYPE_CHECKING:
+    from runs.models.run import Run
+
+
+def start(
+    graph: Graph | str, input: Any = None, key: str | None = None, by: Any = None, **options: Any
+) -> Run:
+    """Start a run; see runs.starting.start. Imported when called, for rows need Django to be set up."""
+    from runs import starting
+
+    return starting.start(graph, input, key, by, **options)
+
+
+__all__ = [
+    "END",
+    "Ambiguous",
+    "Answer",
+    "Ask",
+    "BlobRef",
+    "CodecError",
+    "Diverged",
+    "DurableError",
+    "EffectFailed",
+    "Expired",
+    "Found",
+    "Graph",
+    "GraphError",
+    "Permanent",
+    "Rejected",
+    "Retry",
+    "SecretRef",
+    "Transient",
+    "start",
+    "storable",
+    "tool",
+]

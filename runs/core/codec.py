@@ -1,0 +1,101 @@
+"""Canonical typed JSON: value <-> plain tree <-> text.
+
+    value  --flatten-->  plain tree  --encode-->  text  --digest-->  sha256
+    value  <--restore--  plain tree  <--decode--  text
+
+A plain tree holds only dict, list, str, 64-bit int, finite float, bool and None; everything else that may be stored is
+a dict with the mark `$`, such as `{"$": "decimal", "v": "1.10"}`. What has no form is refused when it is written,
+naming the path and the remedy, so that reading never fails and never changes a type.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar  # any value: judging it is the codec's work
+
+from pydantic import BaseModel, RootModel, ValidationError
+
+from runs.core.codec_allow import allow, allow_annotations, storable
+from runs.core.codec_classes import apart, field_names
+from runs.core.codec_flatten import flatten, flatten_fields
+from runs.core.codec_refs import BlobRef, SecretRef
+from runs.core.codec_restore import restore
+from runs.core.codec_text import decode, digest, encode
+from runs.core.codec_tree import MARK, Plain, Refusal, path_text
+from runs.core.errors import CodecError
+
+__all__ = [
+    "BlobRef",
+    "Plain",
+    "SecretRef",
+    "allow",
+    "allow_annotations",
+    "decode",
+    "digest",
+    "dumps",
+    "encode",
+    "flatten",
+    "flatten_model",
+    "loads",
+    "restore",
+    "restore_model",
+    "storable",
+]
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def dumps(value: Any, sort: bool = True) -> str:
+    """The canonical text of a value; raises CodecError naming the path."""
+    return encode(flatten(value), sort)
+
+
+def loads(text: str | bytes) -> Any:
+    """The value of a canonical text; raises CodecError naming the path."""
+    return restore(decode(text))
+
+
+def flatten_model(model: BaseModel, like: Plain = None) -> dict[str, Plain]:
+    """A graph's state as {field: tree}, extra fields included; `like` itself if nothing changed.
+
+    What changed is validated too, since a state that does not fit its model could be stored but never read again.
+    Raises CodecError naming the path.
+    """
+    try:
+        parts = apart(model)
+        values = parts["v"] | parts.get("extra", {})
+        tree = flatten_fields(values, like, 0, model)
+    except Refusal as refusal:
+        raise refusal.error("$") from None
+    except RecursionError:
+        raise CodecError("$", "is nested too deep to be stored") from None
+    if tree is not like:
+        _validate(type(model), values)
+    return tree
+
+
+def restore_model(cls: type[M], tree: Plain) -> M:
+    """The validated state, its stored values kept exactly as they are. Raises CodecError naming the path."""
+    if type(tree) is not dict or MARK in tree:
+        raise CodecError("$", f"is no stored state of {cls.__name__}")
+    values = restore(tree)
+    unknown = [name for name in values if name not in field_names(cls)]
+    if unknown and cls.model_config.get("extra") != "allow":
+        reason = f"is no field of {cls.__name__}; put it back, or raise the graph's version and migrate"
+        raise CodecError(path_text("$", unknown[:1]), reason)
+    model = _validate(cls, values)
+    # Validation may convert: a list given to a set field, an int to a float field. What was stored is the truth.
+    vars(model).update((name, values[name]) for name in field_names(cls) if name in values)
+    if model.model_extra is not None:
+        model.model_extra.update((name, values[name]) for name in unknown)
+    return model
+
+
+def _validate(cls: type[M], values: dict[str, Any]) -> M:
+    given = values["root"] if issubclass(cls, RootModel) and "root" in values else values
+    try:
+        return cls.model_validate(given, by_name=True, by_alias=False)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        reason = f"{first['msg']}; a {cls.__name__} cannot hold it{more}"
+        raise CodecError(path_text("$", list(first["loc"])), reason) from None

@@ -1,0 +1,189 @@
+"""How one call is made at most once: intent, call, result, and what to do when nobody knows (DESIGN section 6)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any  # results are the author's
+
+from runs.core import codec
+from runs.core.ask import Ask, Found
+from runs.core.commands import Invoke, Pause, Work
+from runs.core.errors import Ambiguous, CodecError, EffectFailed, Permanent, Transient
+from runs.core.ledger import DONE, FAILED, IN_DOUBT, OPEN, Entry, Ledger, question
+from runs.core.mapping import classify
+from runs.core.outcomes import LetsGo, PutsOff, Stop, Waits
+from runs.core.tool import Tool
+
+IN_PLACE_SECONDS = 5.0
+UNKNOWN = object()
+
+SETTLEMENT = {
+    "type": "object",
+    "properties": {
+        "outcome": {
+            "enum": ["happened", "not_happened", "give_up"],
+            "description": "It happened; it did not and may be called again; or give up on it.",
+        },
+        "result": {"description": "What the call returned, if it happened."},
+    },
+    "required": ["outcome"],
+    "additionalProperties": False,
+}
+
+
+def perform(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
+    """Bring one effect to its outcome: the recorded result, or EffectFailed, or a Stop."""
+    while True:
+        if entry.status == DONE:
+            return entry.value
+        if entry.status == FAILED:
+            raise EffectFailed(entry.key, entry.error, entry.error_kind)
+        if entry.status == IN_DOUBT:
+            yield from _ask_operators(ledger, tool, entry)
+        if entry.tried_at is not None and not tool.honours_key:
+            if (yield from _resolve(ledger, tool, entry)):
+                continue
+        yield from _try(ledger, tool, entry)
+
+
+def _try(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
+    """One try: after it the entry is done, failed, in doubt, or to be tried again; or the run is put off."""
+    if tool.write:
+        if entry.id is None and entry.key not in ledger.entries:
+            yield partial(ledger.open, entry, tool.limit)
+        else:
+            yield partial(ledger.try_again, entry, tool.limit)
+        if not (yield partial(ledger.may_call, entry)):
+            yield partial(ledger.try_again, entry, tool.limit)
+            if not (yield partial(ledger.may_call, entry)):
+                yield partial(ledger.failed_try, entry, "the lease was too short to begin the call")
+                raise Stop(LetsGo(f"the lease was too short to call {tool.name}"))
+    else:
+        entry.attempts += 1
+    try:
+        value = yield _invocation(ledger, tool, entry)
+    except Exception as error:
+        yield from _after_error(ledger, tool, entry, error)
+        return
+    try:
+        yield partial(ledger.record, entry, value)
+    except CodecError as error:
+        happened = "it was called and answered, but " if tool.write else ""
+        yield partial(
+            ledger.fail, entry, "permanent", f"{tool.name}: {happened}the result cannot be stored: {error}"
+        )
+
+
+def _invocation(ledger: Ledger, tool: Tool, entry: Entry) -> Invoke:
+    arguments = tool.unpack(entry.request)
+    for name, value in arguments.items():
+        if isinstance(value, codec.SecretRef):
+            arguments[name] = ledger.secret(value.name)
+    seconds = tool.limit.total_seconds()
+    if "idempotency_key" in tool.injected:
+        arguments["idempotency_key"] = entry.idempotency_key
+    if "timeout" in tool.injected:
+        arguments["timeout"] = seconds
+    return Invoke(tool.fn, arguments, seconds=seconds, write=tool.write)
+
+
+def _after_error(ledger: Ledger, tool: Tool, entry: Entry, raised: Exception) -> Work:
+    error = classify(raised)
+    words = f"{type(raised).__name__}: {raised}"
+    if isinstance(error, Permanent):
+        yield partial(ledger.fail, entry, "permanent", words)
+        return
+    if isinstance(error, Ambiguous) and tool.write and not tool.honours_key:
+        return  # tried_at stays: the next round resolves it
+    if not isinstance(error, (Transient, Ambiguous)):
+        raise raised  # the node's policy; a write keeps its tried_at, so its outcome is asked for first
+    decision = tool.retry.decide(entry.attempts, error, ledger.chance())
+    unknown = isinstance(error, Ambiguous) and tool.write
+    if not decision.again:
+        if unknown:
+            yield partial(ledger.doubt, entry, words)
+        else:
+            yield partial(ledger.fail, entry, "exhausted", f"{words} ({decision.reason})")
+        return
+    if not unknown:
+        in_place = decision.delay <= IN_PLACE_SECONDS
+        if tool.write or not in_place:
+            yield partial(ledger.failed_try, entry, words)
+    if decision.delay <= IN_PLACE_SECONDS:
+        yield Pause(decision.delay)
+    else:
+        raise Stop(PutsOff(decision.delay, words, counts=False))
+
+
+def _resolve(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
+    """Find out what became of an earlier call. True when the entry has moved on, False when it may be called."""
+    if entry.due_at is not None and (yield ledger.now) < entry.due_at:
+        raise Stop(
+            Waits((entry.key,))
+        )  # until then the earlier call may be under way: "not found" means nothing
+    found = UNKNOWN
+    if tool.reconcile is not None:
+        try:
+            found = yield Invoke(
+                tool.reconcile, positional=(entry.idempotency_key, tool.unpack(entry.request))
+            )
+        except Exception:
+            found = UNKNOWN
+    if isinstance(found, Found):
+        yield partial(ledger.record, entry, found.result)
+        return True
+    if found is None and entry.attempts < tool.retry.attempts:
+        return False
+    if found is None:
+        reason = f"not found at the provider after {entry.attempts} of {tool.retry.attempts} attempts"
+        yield partial(ledger.fail, entry, "exhausted", reason)
+        return True
+    yield partial(ledger.doubt, entry, "sent, outcome unknown: no way to ask the provider gave an answer")
+    return True
+
+
+def _ask_operators(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
+    """An entry in doubt is a question `<key>!` to the graph's operators; its answer settles the entry."""
+    key, number = f"{entry.key}!", 1
+    while (asked := ledger.entries.get(key)) is not None and asked.status != OPEN:
+        number += 1
+        key = f"{entry.key}!{number}"
+    if asked is None:
+        ask = Ask(
+            f"Did {tool.name} happen?",
+            reviewers=ledger.operators,
+            verdicts=("respond",),
+            schema=SETTLEMENT,
+            risk="high",
+            why="It was sent, and no answer came back. Look at the provider, then say what happened.",
+        )
+        asked = question(ask, key, {"outcome": "happened", "result": None})
+        request = codec.loads(asked.request)
+        request["settles"] = {
+            "key": entry.key,
+            "tool": tool.name,
+            "request": codec.decode(entry.request),
+            "idempotency_key": entry.idempotency_key,
+            "error": entry.error,
+        }
+        asked.request = codec.dumps(request)
+        asked.request_digest = codec.digest(asked.request)
+        asked.settles = entry.key
+        yield partial(ledger.ask, asked, None)
+    raise Stop(Waits((key,)))
+
+
+def settled(entry: Entry, outcome: str, result: Any) -> dict[str, Any]:
+    """What a settlement makes of an entry in doubt, as the columns that change."""
+    match outcome:
+        case "happened":
+            return {"status": DONE, "result": codec.dumps(result)}
+        case "not_happened":
+            return {"status": OPEN, "tried_at": None, "due_at": None}
+        case "give_up":
+            return {
+                "status": FAILED,
+                "error_kind": "permanent",
+                "error": entry.error or "given up by a person",
+            }
+    raise Permanent(f"settle: outcome {outcome!r}; choose happened, not_happened or give_up")

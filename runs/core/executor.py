@@ -1,0 +1,114 @@
+"""One execution of one node, from what it returned or raised to one outcome of a closed set."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any  # what a node returns is checked here
+
+from runs.core.context import Questions
+from runs.core.errors import (
+    CodecError,
+    Diverged,
+    EffectFailed,
+    Expired,
+    Permanent,
+    Rejected,
+    SecretFound,
+    Transient,
+)
+from runs.core.graph import END, Graph, Node
+from runs.core.mapping import classify
+from runs.core.outcomes import Fails, Outcome, PutsOff, Stepped, Stop, Waits
+
+EVIDENCE_CHARACTERS = 8_000
+FRAMES = 8
+
+
+def conclude(graph: Graph, node: Node, questions: Questions, state: Any, returned: Any) -> Outcome:
+    """The node came back: where the run goes, unless it may not leave this step."""
+    if questions.stopped is not None:
+        return questions.stopped.outcome  # the node swallowed it: what it did since then does not count
+    for entry in questions.unfinished():
+        if entry.key not in questions.asked:
+            error = Diverged(
+                "the end of the step", f"{entry.key} {entry.request}", "ask for it again, with its key"
+            )
+            return Fails("diverged", str(error))
+    if left := tuple(entry.key for entry in questions.unfinished()):
+        return Waits(left)  # a write whose error the node swallowed: its outcome is found out first
+    try:
+        target, after = _read(graph, node, state, returned)
+    except Permanent as error:
+        return Fails("permanent", str(error))
+    if target != END and target not in node.then or target == END and END not in node.then:
+        return Fails("permanent", f"{node.where}: returned {_shown(target)}; then allows {_allowed(node)}")
+    return Stepped(target, after)
+
+
+def excuse(node: Node, questions: Questions, attempt: int, error: BaseException, chance: float) -> Outcome:
+    """The node raised: retry by its policy, or fail with the evidence. `attempt` counts from 1."""
+    if isinstance(error, Stop):
+        return error.outcome
+    if questions.stopped is not None:
+        return questions.stopped.outcome
+    words = evidence(error)
+    match error:
+        case Rejected():
+            return Fails("rejected", f"Rejected by {error.by}: {error.reason}")
+        case Expired():
+            return Fails("expired", str(error))
+        case EffectFailed():
+            return Fails(error.error_kind or "permanent", words)
+        case Permanent() | CodecError() | SecretFound():
+            return Fails("permanent", words)
+    known = classify(error) if isinstance(error, Exception) else error
+    decision = node.retry.decide(attempt, known, chance)
+    if not decision.again:
+        final = isinstance(known, Permanent) or decision.reason.endswith("is not retried")
+        return Fails("permanent" if final else "exhausted", words)
+    return PutsOff(decision.delay, words)
+
+
+def evidence(error: BaseException) -> str:
+    """Type, message and the last frames by file and line; never the values of variables."""
+    frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
+    places = [f"  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames]
+    try:
+        message = str(error)
+    except Exception as broken:
+        message = f"(its text cannot be made: {type(broken).__name__})"
+    text = "\n".join([f"{type(error).__name__}: {message}", *places])
+    return text[:EVIDENCE_CHARACTERS]
+
+
+def timed_out(node: Node) -> Transient:
+    return Transient(f"node {node.name} was not done after {node.limit.total_seconds():g} s, its time limit")
+
+
+def _read(graph: Graph, node: Node, state: Any, returned: Any) -> tuple[str, Any]:
+    """A node returns the next node, the state, (next, state), or nothing where only one node may follow."""
+    after, target = state, None
+    if isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[0], str):
+        target, after = returned
+    elif isinstance(returned, str):
+        target = returned
+    elif returned is not None:
+        after = returned
+    kind = dict if graph.state is None else graph.state
+    if not isinstance(after, kind):
+        raise Permanent(
+            f"{node.where}: returned {type(after).__name__}; expected a node's name or {kind.__name__}"
+        )
+    if target is None:
+        if len(node.then) > 1:
+            raise Permanent(f"{node.where}: must return the next node; then allows {_allowed(node)}")
+        target = node.then[0]
+    return target, after
+
+
+def _allowed(node: Node) -> str:
+    return ", ".join(_shown(name) for name in node.then)
+
+
+def _shown(name: str) -> str:
+    return "END" if name == END else repr(name)

@@ -1,0 +1,41 @@
+"""Ledger keys: what makes a question the same question in the next execution (DESIGN section 4, Keys)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from runs.core.errors import Permanent
+from runs.core.tool import Call
+
+KEY_LENGTH = 160  # leaves room for what is added: "?", "!", "~2", ":r2"
+
+
+class Keys:
+    """The keys asked for in one execution."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.explicit: set[str] = set()
+
+    def of_call(self, call: Call, key: str | None) -> str:
+        """Name, eight hex digits of the arguments' digest, count among equals; or the author's own key."""
+        if key is not None:
+            return self.named(key, "key")
+        return self.counted(f"{call.tool.name}:{call.digest[:8]}")
+
+    def named(self, key: str, what: str) -> str:
+        if not key.strip() or len(key) > KEY_LENGTH:
+            raise Permanent(f"{what} {key!r}: give 1 to {KEY_LENGTH} characters")
+        if key in self.explicit:
+            raise Permanent(f"{what} {key!r} was asked twice in one execution; each needs its own")
+        self.explicit.add(key)
+        return key
+
+    def counted(self, stem: str) -> str:
+        self.counts[stem] += 1
+        return f"{stem}#{self.counts[stem]}"
+
+
+def resolve(key: str, run_id: str) -> str:
+    """An explicit key as the provider sees it; `{run_id}` is the one thing filled in."""
+    return key.replace("{run_id}", run_id)

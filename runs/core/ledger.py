@@ -1,0 +1,228 @@
+"""What a node's questions are kept in: the entries of the current step, and the acts that change them.
+
+`Ledger` is the contract; `MemoryLedger` keeps it in a dict, so that a graph can be tried in a REPL. The one for
+production is rows (runs/ledger.py). Each act is one durable change: after it returns, a crash loses nothing.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol  # blobs and recorded values are any value
+
+from runs.core import codec
+from runs.core.ask import Ask
+from runs.core.errors import Permanent
+from runs.core.tool import Call
+
+EFFECT, INTERRUPT, VALUE = "effect", "interrupt", "value"
+OPEN, DONE, FAILED, IN_DOUBT, CANCELLED = "open", "done", "failed", "in_doubt", "cancelled"
+
+
+@dataclass(slots=True)
+class Entry:
+    """One question and its answer, as the current execution sees it."""
+
+    key: str
+    kind: str
+    name: str
+    request: str
+    request_digest: str
+    status: str = OPEN
+    write: bool = False
+    idempotency_key: str | None = None
+    result: str | None = None
+    error_kind: str = ""
+    error: str = ""
+    attempts: int = 0
+    tried_at: datetime | None = None
+    due_at: datetime | None = None
+    taken: bool = False
+    approved_digest: str = ""
+    decided_by: str | None = None
+    proposal_digest: str = ""
+    settles: str | None = None
+    step: int = 0
+    id: int | None = None
+
+    @property
+    def value(self) -> Any:
+        return codec.loads(self.result) if self.result is not None else None
+
+
+class Ledger(Protocol):
+    """The acts of one execution. All but the look-ups commit; each raises Stop(Lost) when the fence has moved.
+
+    `try_again` counts an attempt; `failed_try` clears `tried_at`, for the try surely changed nothing.
+    """
+
+    run_id: str
+    node: str
+    step: int
+    actor: str
+    operators: list[str]
+    entries: dict[str, Entry]
+
+    def open(self, entry: Entry, tried: timedelta | None = None) -> Entry: ...
+    def ask(self, entry: Entry, due: timedelta | datetime | None) -> Entry: ...
+    def record(self, entry: Entry, value: Any) -> Entry: ...
+    def fail(self, entry: Entry, kind: str, message: str) -> Entry: ...
+    def try_again(self, entry: Entry, limit: timedelta) -> None: ...
+    def failed_try(self, entry: Entry, message: str) -> None: ...
+    def doubt(self, entry: Entry, message: str) -> None: ...
+    def supersede(self, entry: Entry) -> None: ...
+    def may_call(self, entry: Entry | None) -> bool: ...
+    def holder(self, idempotency_key: str) -> tuple[str, Entry] | None: ...
+    def remark(self, entry: Entry | None, kind: str, body: str) -> None: ...
+    def now(self) -> datetime: ...
+    def chance(self) -> float: ...
+    def uuid(self) -> uuid.UUID: ...
+    def secret(self, name: str) -> str: ...
+    def put(self, content: bytes, media_type: str) -> codec.BlobRef: ...
+    def read(self, blob: codec.BlobRef) -> bytes: ...
+
+
+@dataclass
+class MemoryLedger:
+    """A ledger that forgets when the process ends: for a REPL, and for tests of a graph's logic.
+
+    `answers` maps an interrupt's key to a dict {verdict, payload, reason, by}, or a function of the request that
+    makes one; what has no answer waits.
+    """
+
+    answers: dict[str, Any] = field(default_factory=dict)
+    run_id: str = "00000000-0000-7000-8000-000000000001"
+    node: str = ""
+    step: int = 1
+    actor: str = "memory"
+    operators: list[str] = field(default_factory=list)
+    entries: dict[str, Entry] = field(default_factory=dict)
+    past: dict[str, Entry] = field(default_factory=dict)
+    blobs: dict[str, bytes] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
+    remarks: list[tuple[str, str]] = field(default_factory=list)
+    clock: datetime = datetime(2026, 1, 1, tzinfo=UTC)
+    quarantine: timedelta = timedelta(seconds=60)
+
+    def open(self, entry: Entry, tried: timedelta | None = None) -> Entry:
+        self.entries[entry.key] = entry
+        entry.step = self.step
+        if tried is not None:
+            self.try_again(entry, tried)
+        return entry
+
+    def ask(self, entry: Entry, due: timedelta | datetime | None) -> Entry:
+        entry.due_at = self.clock + due if isinstance(due, timedelta) else due
+        return self.open(entry)
+
+    def record(self, entry: Entry, value: Any) -> Entry:
+        entry.result = codec.dumps(value)
+        entry.status = DONE
+        self.entries[entry.key] = entry
+        return entry
+
+    def fail(self, entry: Entry, kind: str, message: str) -> Entry:
+        entry.status, entry.error_kind, entry.error = FAILED, kind, message
+        self.entries[entry.key] = entry
+        return entry
+
+    def try_again(self, entry: Entry, limit: timedelta) -> None:
+        entry.tried_at, entry.status = self.clock, OPEN
+        entry.attempts += 1
+        entry.due_at = self.clock + limit + self.quarantine
+
+    def failed_try(self, entry: Entry, message: str) -> None:
+        entry.tried_at, entry.due_at, entry.error = None, None, message
+        self.entries[entry.key] = entry
+
+    def doubt(self, entry: Entry, message: str) -> None:
+        entry.status, entry.error = IN_DOUBT, message
+
+    def supersede(self, entry: Entry) -> None:
+        entry.status = CANCELLED
+
+    def may_call(self, entry: Entry | None) -> bool:
+        return True
+
+    def holder(self, idempotency_key: str) -> tuple[str, Entry] | None:
+        for entry in self.past.values():
+            if entry.idempotency_key == idempotency_key:
+                return self.run_id, entry
+        return None
+
+    def remark(self, entry: Entry | None, kind: str, body: str) -> None:
+        self.remarks.append((kind, body))
+
+    def now(self) -> datetime:
+        return self.clock
+
+    def chance(self) -> float:
+        return 0.5
+
+    def uuid(self) -> uuid.UUID:
+        return uuid.uuid5(uuid.UUID(self.run_id), f"{self.step}:{len(self.entries)}")
+
+    def secret(self, name: str) -> str:
+        try:
+            return self.secrets[name]
+        except KeyError:
+            raise Permanent(f"secret {name!r} is not known to this ledger") from None
+
+    def put(self, content: bytes, media_type: str) -> codec.BlobRef:
+        ref = codec.BlobRef(codec.digest(content), len(content), media_type)
+        self.blobs[ref.sha256] = content
+        return ref
+
+    def read(self, blob: codec.BlobRef) -> bytes:
+        return self.blobs[blob.sha256]
+
+    def settle(self) -> bool:
+        """Give the scripted answers to what is open; True when something was answered."""
+        moved = False
+        for key, entry in self.entries.items():
+            if entry.kind == INTERRUPT and entry.status == OPEN and key in self.answers:
+                given = self.answers[key]
+                request = codec.loads(entry.request)
+                answer = given(request) if callable(given) else given
+                answer = {"payload": request["payload"], "reason": "", "by": "someone", **answer}
+                answer.setdefault("outcome", OUTCOMES[answer["verdict"]])
+                entry.result, entry.status, entry.taken = codec.dumps(answer), DONE, True
+                entry.approved_digest = codec.digest(codec.dumps(answer["payload"]))
+                moved = True
+        return moved
+
+    def leave_step(self) -> None:
+        self.past.update(self.entries)
+        self.entries = {}
+        self.step += 1
+
+
+OUTCOMES = {
+    "approve": "approved",
+    "edit": "approved_with_edits",
+    "reject": "rejected",
+    "respond": "responded",
+}
+
+
+def question(ask: Ask, name: str, payload: Any, call: Call | None = None, **more: Any) -> Entry:
+    """An interrupt's entry, not opened yet; for a gated call the payload is the bound arguments."""
+    about = None
+    if call is not None:
+        about = {"tool": call.tool.name, "kind": call.tool.kind, "description": call.tool.description, **more}
+    request = codec.dumps(ask.request(name, payload, about))
+    return Entry(name, INTERRUPT, ask.name or name, request, codec.digest(request))
+
+
+def effect(call: Call, key: str, idempotency_key: str, decided_by: str | None = None) -> Entry:
+    return Entry(
+        key,
+        EFFECT,
+        call.tool.name,
+        call.request,
+        call.digest,
+        write=call.tool.write,
+        idempotency_key=idempotency_key,
+        decided_by=decided_by,
+    )

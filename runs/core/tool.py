@@ -1,0 +1,197 @@
+"""Tools: what a node may do to the world, with everything needed to do it at most once."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, get_type_hints  # arguments and results are the author's types
+
+from pydantic import ConfigDict, ValidationError, create_model
+
+from runs.core import codec
+from runs.core.errors import GraphError, Permanent
+from runs.core.retry import Retry
+
+INJECTED = ("idempotency_key", "timeout")
+DEFAULT_LIMIT = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, eq=False)
+class Tool:
+    """A function of the author's, its kind (read or write), its policy, and how to find out what became of a call."""
+
+    fn: Callable[..., Any]
+    name: str
+    kind: str
+    retry: Retry
+    limit: timedelta
+    reconcile: Callable[[str, dict[str, Any]], Any] | None = None
+    honours_key: bool = False
+    compensate: Callable[..., Any] | None = None
+    arguments: Any = field(default=None, repr=False)  # the pydantic model of the bound arguments
+    injected: frozenset[str] = frozenset()
+
+    @property
+    def write(self) -> bool:
+        return self.kind == "write"
+
+    @property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.fn)
+
+    @property
+    def description(self) -> str:
+        return (inspect.getdoc(self.fn) or "").split("\n\n")[0].replace("\n", " ")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Called directly it is the plain function: no ledger, no retry."""
+        return self.fn(*args, **kwargs)
+
+    def bind(self, **arguments: Any) -> Call:
+        """Validate the arguments by the signature, defaults filled in."""
+        secrets = {name: value for name, value in arguments.items() if isinstance(value, codec.SecretRef)}
+        model = _without(self.arguments, frozenset(secrets)) if secrets else self.arguments
+        try:
+            bound = model(**{name: value for name, value in arguments.items() if name not in secrets})
+        except ValidationError as error:
+            raise Permanent(f"{self.name}: {explain(error)}") from error
+        plain = _stored(self, model, bound)
+        plain.update({name: codec.flatten(value) for name, value in secrets.items()})
+        return Call(self, codec.encode({name: plain[name] for name in sorted(plain)}, sort=True))
+
+    def rebind(self, arguments: Mapping[str, Any]) -> Call:
+        """Bind plain JSON again, as a person edited it. The kept form of a value is what pydantic reads from JSON."""
+        secrets = {
+            name: value
+            for name, value in arguments.items()
+            if isinstance(value, Mapping) and value.get("$") == "secret"
+        }
+        model = _without(self.arguments, frozenset(secrets)) if secrets else self.arguments
+        rest = {name: value for name, value in arguments.items() if name not in secrets}
+        try:
+            bound = model.model_validate_json(codec.encode(rest))
+        except ValidationError as error:
+            raise Permanent(f"{self.name}: {explain(error)}") from error
+        plain = {**bound.model_dump(mode="json", round_trip=True), **secrets}
+        return Call(self, codec.encode(plain, sort=True))
+
+    def unpack(self, request: str) -> dict[str, Any]:
+        """The stored arguments as the function takes them; a secret stays a reference."""
+        plain = codec.decode(request)
+        secrets = {
+            name: codec.restore(value)
+            for name, value in plain.items()
+            if isinstance(value, dict) and value.get("$") == "secret"
+        }
+        model = _without(self.arguments, frozenset(secrets)) if secrets else self.arguments
+        rest = {name: value for name, value in plain.items() if name not in secrets}
+        bound = model.model_validate_json(codec.encode(rest))
+        return {**{name: getattr(bound, name) for name in model.model_fields}, **secrets}
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """JSON schema of the arguments, for the form in which people edit them."""
+        return self.arguments.model_json_schema()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool with bound arguments; `request` is their canonical JSON text, the very bytes that run."""
+
+    tool: Tool
+    request: str
+
+    @property
+    def digest(self) -> str:
+        return codec.digest(self.request)
+
+
+def tool(
+    fn: Callable[..., Any] | None = None,
+    *,
+    kind: str = "read",
+    retry: Retry = Retry(),
+    limit: timedelta = DEFAULT_LIMIT,
+    reconcile: Callable[[str, dict[str, Any]], Any] | None = None,
+    honours_key: bool = False,
+    compensate: Callable[..., Any] | None = None,
+    name: str | None = None,
+) -> Any:
+    """Make a function a tool; see docs/guide.md. Raises GraphError if it cannot be called safely."""
+
+    def make(function: Callable[..., Any]) -> Tool:
+        where = f"tool {name or function.__name__} in {function.__code__.co_filename}"
+        if kind not in ("read", "write"):
+            raise GraphError(f"{where}: kind={kind!r}; choose read or write")
+        if limit <= timedelta(0):
+            raise GraphError(f"{where}: limit={limit}; a positive time is needed")
+        injected = frozenset(INJECTED) & set(inspect.signature(function).parameters)
+        if honours_key and "idempotency_key" not in injected:
+            raise GraphError(
+                f"{where}: honours_key=True, but it takes no idempotency_key to give to the provider"
+            )
+        made = Tool(
+            function,
+            name or function.__name__,
+            kind,
+            retry,
+            limit,
+            reconcile,
+            honours_key,
+            compensate,
+            _arguments(function, where),
+            injected,
+        )
+        return made
+
+    return make if fn is None else make(fn)
+
+
+def explain(error: ValidationError) -> str:
+    return "; ".join(
+        f"{'.'.join(str(part) for part in problem['loc']) or 'arguments'}: {problem['msg']}"
+        for problem in error.errors()
+    )
+
+
+def _arguments(function: Callable[..., Any], where: str) -> Any:
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise GraphError(f"{where}: the annotation names something unknown: {error}") from error
+    fields: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name in INJECTED:
+            continue
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise GraphError(f"{where}: parameter {parameter}: only named parameters can be recorded")
+        default = ... if parameter.default is parameter.empty else parameter.default
+        fields[parameter.name] = (hints.get(parameter.name, Any), default)
+        codec.allow_annotations(hints.get(parameter.name, Any))
+    codec.allow_annotations(hints.get("return", Any))
+    strict = ConfigDict(
+        extra="forbid", ser_json_inf_nan="constants", ser_json_bytes="base64", val_json_bytes="base64"
+    )
+    return create_model(f"{function.__name__}_arguments", __config__=strict, **fields)
+
+
+def _stored(made: Tool, model: Any, bound: Any) -> dict[str, Any]:
+    """The arguments as plain JSON, once it is sure that they come back as they went in."""
+    remedy = "annotate the tool's parameters with the types they take"
+    try:
+        plain = bound.model_dump(mode="json", round_trip=True)
+        if model.model_validate_json(codec.encode(plain)) == bound:
+            return plain
+    except ValueError as error:  # also what pydantic, the codec and Unicode raise
+        raise Permanent(f"{made.name}: an argument cannot be stored ({error}); {remedy}") from error
+    raise Permanent(f"{made.name}: an argument would come back from the ledger changed; {remedy}")
+
+
+@functools.lru_cache(maxsize=256)
+def _without(model: Any, names: frozenset[str]) -> Any:
+    """The same arguments without those that are secrets."""
+    fields = {name: (info.annotation, info) for name, info in model.model_fields.items() if name not in names}
+    return create_model(model.__name__, __config__=model.model_config, **fields)

@@ -1,0 +1,10 @@
+"""Rows, and every verb on them."""
+
+from runs.models.blob import Blob, BlobUse
+from runs.models.checkpoint import Checkpoint
+from runs.models.entry import LedgerEntry
+from runs.models.remark import Remark
+from runs.models.run import Run
+from runs.models.worker import GraphVersion, Worker
+
+__all__ = ["Blob", "BlobUse", "Checkpoint", "GraphVersion", "LedgerEntry", "Remark", "Run", "Worker"]

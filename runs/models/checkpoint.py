@@ -1,0 +1,39 @@
+"""What a transition left: append-only, each one's digest covering the one before."""
+
+from __future__ import annotations
+
+from django.db import models
+
+KINDS = ("start", "claim", "lost", "wake", "step", "wait", "retry", "complete", "fail", "cancel", "hand_back")
+
+
+class Checkpoint(models.Model):
+    run = models.ForeignKey("runs.Run", on_delete=models.PROTECT, related_name="checkpoints", db_index=False)
+    seq = models.PositiveIntegerField()
+    kind = models.CharField(max_length=12)
+    step = models.PositiveIntegerField()
+    node = models.CharField(max_length=100)
+    status = models.CharField(max_length=12)
+    version = models.PositiveIntegerField()
+    attempt = models.PositiveIntegerField()
+    fence = models.BigIntegerField()
+    body = models.TextField(help_text="A snapshot, an RFC 6902 patch against the state before, or nothing.")
+    snapshot = models.BooleanField(default=False)
+    actor = models.CharField(max_length=200)
+    reason = models.TextField(blank=True, default="")
+    at = models.DateTimeField()
+    entries = models.TextField(
+        default="[]", help_text="The ledger entries that changed since the one before."
+    )
+    body_digest = models.CharField(max_length=64)
+    salt = models.BinaryField(max_length=16)
+    digest = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [
+            # also the index of every read: one run's chain in order
+            models.UniqueConstraint(fields=["run", "seq"], name="checkpoint_seq_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.run_id} #{self.seq} {self.kind}"

@@ -1,0 +1,244 @@
+"""The ledger: a question that a node asked, and its one answer."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any  # requests and results are any JSON
+
+from django.db import models
+from django.db.models import Case, F, Q, Value, When
+
+from runs import blobs, hooks
+from runs.announce import announce
+from runs.conf import conf
+from runs.core import codec, effects
+from runs.core import ledger as core_ledger
+from runs.core.words import storable_text
+from runs.errors import Conflict, Invalid, TooEarly
+from runs.models.run import Run
+
+EFFECT, INTERRUPT, VALUE = "effect", "interrupt", "value"
+ENTRY_KINDS = (EFFECT, INTERRUPT, VALUE, "signal", "timer", "child")
+
+OPEN, DONE, IN_DOUBT = "open", "done", "in_doubt"
+ENTRY_STATUSES = (OPEN, DONE, "failed", IN_DOUBT, "compensated", "cancelled")
+
+
+class LedgerEntryQuerySet(models.QuerySet["LedgerEntry"]):
+    def in_doubt(self) -> LedgerEntryQuerySet:
+        return self.filter(status=IN_DOUBT)
+
+    def interrupts(self) -> LedgerEntryQuerySet:
+        return self.filter(kind=INTERRUPT)
+
+
+class LedgerEntry(models.Model):
+    run = models.ForeignKey("runs.Run", on_delete=models.PROTECT, related_name="entries", db_index=False)
+    step = models.PositiveIntegerField(help_text="The step in progress when it was asked: Run.step + 1.")
+    key = models.CharField(max_length=200, help_text="As written, {run_id} unresolved.")
+    kind = models.CharField(max_length=10)
+    name = models.CharField(max_length=200)
+    request = models.TextField()
+    request_digest = models.CharField(max_length=64)
+    idempotency_key = models.CharField(max_length=300, null=True, blank=True, unique=True)
+    write = models.BooleanField(default=False, help_text="An effect that changes the world outside.")
+    status = models.CharField(max_length=12, default=OPEN)
+    result = models.TextField(null=True, blank=True)
+    error_kind = models.CharField(max_length=12, blank=True, default="")
+    error = models.TextField(blank=True, default="")
+    attempts = models.PositiveIntegerField(default=0)
+    tried_at = models.DateTimeField(null=True, blank=True, help_text="A call may be under way since then.")
+    due_at = models.DateTimeField(
+        null=True, blank=True, help_text="Deadline of a wait; of a tried write: from when it may be resolved."
+    )
+    opened_at = models.DateTimeField()
+    answered_at = models.DateTimeField(null=True, blank=True)
+    answered_by = models.CharField(max_length=200, blank=True, default="")
+    effective_at = models.DateTimeField(null=True, blank=True)
+    taken_at = models.DateTimeField(null=True, blank=True)
+    awaited = models.BooleanField(default=False, help_text="The parked run waits for this one.")
+    approved_digest = models.CharField(max_length=64, blank=True, default="")
+    approval_head = models.CharField(max_length=64, blank=True, default="")
+    decided_by = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="carried_out_by"
+    )
+    settles = models.ForeignKey(
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="settlements",
+        help_text="On a question <key>!: the entry in doubt that its answer settles.",
+    )
+
+    objects = LedgerEntryQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            # also the index of every read: the entries of one step
+            models.UniqueConstraint(fields=["run", "step", "key"], name="entry_key_once_a_step"),
+            models.CheckConstraint(condition=Q(status__in=ENTRY_STATUSES), name="entry_status_known"),
+            models.CheckConstraint(condition=Q(kind__in=ENTRY_KINDS), name="entry_kind_known"),
+            models.CheckConstraint(condition=Q(key__regex=r"\S"), name="entry_key_not_blank"),
+            models.CheckConstraint(
+                condition=Q(idempotency_key=None) | Q(idempotency_key__regex=r"\S"),
+                name="entry_idempotency_key_not_blank",
+            ),
+            models.CheckConstraint(
+                condition=Q(status=OPEN, answered_at=None) | ~Q(status=OPEN), name="entry_open_is_unanswered"
+            ),
+            models.CheckConstraint(
+                condition=~Q(status=DONE) | Q(result__isnull=False), name="entry_done_has_result"
+            ),
+        ]
+        indexes = [
+            # the bell: interrupts whose deadline passed; Repair: what is in doubt
+            models.Index(
+                fields=["status", "due_at"], condition=Q(status__in=[OPEN, IN_DOUBT]), name="entry_open"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.run_id} step {self.step} {self.key}"
+
+    def request_value(self) -> Any:
+        """The request, decoded; a long one is fetched from its blob."""
+        return codec.loads(blobs.load_text(self.run_id, self.request, self.key))
+
+    def result_value(self) -> Any:
+        text = blobs.load_text(self.run_id, self.result, self.key)
+        return None if text is None else codec.loads(text)
+
+    # Verbs. Each is called inside a transaction that has locked the Run (Run.objects.lock); `now` is that clock.
+
+    def answer(
+        self,
+        run: Run,
+        result: dict[str, Any],
+        by: str,
+        now: datetime,
+        effective_at: datetime,
+        approved_digest: str = "",
+        approval_head: str = "",
+    ) -> None:
+        """Give an open interrupt its one answer and wake the run. Raises Conflict if it is not open."""
+        if self.settles_id is not None:
+            self._settle_by_answer(run, result, by, now)
+            effective_at = now
+        text = codec.dumps(result)
+        stored = blobs.offload_text(run.pk, text, self.key, conf.blob_bytes, conf.value_limit_bytes)
+        changed = LedgerEntry.objects.filter(pk=self.pk, status=OPEN).update(
+            status=DONE,
+            result=stored,
+            answered_at=now,
+            answered_by=by[:200],
+            effective_at=effective_at,
+            approved_digest=approved_digest,
+            approval_head=approval_head,
+        )
+        if changed != 1:
+            raise Conflict(f"{self.name}: it is not open any more.")
+        self.refresh_from_db()
+        wake(run, effective_at)
+
+    def expire(self, run: Run, now: datetime) -> str:
+        """Close an overdue interrupt as its author declared; returns the outcome. Fails closed."""
+        request = self.request_value()
+        outcome = {"auto_approve": "auto_approved"}.get(request["on_expiry"], request["on_expiry"])
+        verdict = {"rejected": "reject", "auto_approved": "approve"}.get(outcome, "")
+        result = {
+            "outcome": outcome,
+            "verdict": verdict,
+            "payload": request["payload"],
+            "reason": "The deadline passed.",
+            "by": "the deadline",
+        }
+        text = codec.dumps(result)
+        approved = codec.digest(codec.dumps(request["payload"])) if verdict == "approve" else ""
+        changed = LedgerEntry.objects.filter(pk=self.pk, status=OPEN).update(
+            status=DONE,
+            result=blobs.offload_text(run.pk, text, self.key, conf.blob_bytes, conf.value_limit_bytes),
+            answered_at=now,
+            answered_by="the deadline",
+            effective_at=now,
+            approved_digest=approved,
+        )
+        if changed != 1:
+            raise Conflict(f"{self.name}: it is not open any more.")
+        self.refresh_from_db()
+        hooks.interrupt_closed.send(sender=LedgerEntry, run=run, entry=self, outcome=outcome, now=now)
+        return outcome
+
+    def reopen(self, run: Run, now: datetime) -> str:
+        """Undo an answer that nothing has taken; "open", or "expired" when its deadline has passed meanwhile."""
+        if self.settles_id is not None:
+            raise Conflict("A settlement cannot be undone: the call it speaks of is settled.")
+        if run.ended or run.step + 1 != self.step:
+            raise Conflict(f"Too late to undo: run {run.short_id} is {run.status} and has left that step.")
+        changed = LedgerEntry.objects.filter(pk=self.pk, status=DONE, taken_at=None).update(
+            status=OPEN,
+            result=None,
+            answered_at=None,
+            answered_by="",
+            effective_at=None,
+            approved_digest="",
+            approval_head="",
+        )
+        if changed != 1:
+            raise Conflict(
+                f"Too late to undo: run {run.short_id} has taken the answer and begun {run.node!r}."
+            )
+        self.refresh_from_db()
+        if self.due_at is not None and self.due_at <= now:
+            outcome = self.expire(run, now)
+            wake(run, now)
+            return outcome
+        wake(run, self.due_at)
+        return OPEN
+
+    def settle(self, run: Run, by: str, outcome: str, result: Any, reason: str, now: datetime) -> None:
+        """Say what became of an effect in doubt: happened, not_happened or give_up (DESIGN section 6).
+
+        Raises Conflict unless it is in doubt, TooEarly while an earlier call may still be under way.
+        """
+        if self.status != IN_DOUBT:
+            raise Conflict(
+                f"{self.key} is {self.status.replace('_', ' ')}; only what is in doubt is settled."
+            )
+        if self.due_at is not None and self.due_at > now:
+            moment = self.due_at.strftime("%H:%M:%S UTC")
+            raise TooEarly(
+                f"{self.key}: the earlier call may be under way until {moment}; settle it after that."
+            )
+        changes = effects.settled(core_ledger.Entry("", "", "", "", "", error=self.error), outcome, result)
+        if changes["status"] != OPEN:
+            changes |= {"answered_at": now, "answered_by": by[:200], "effective_at": now, "taken_at": now}
+        elif run.ended:
+            changes |= {"status": "cancelled", "answered_at": now, "answered_by": by[:200]}
+        else:
+            changes |= {"answered_at": None, "answered_by": ""}
+        if reason:
+            changes["error"] = storable_text(f"{self.error} Settled by {by}: {reason}".strip())
+        if LedgerEntry.objects.filter(pk=self.pk, status=IN_DOUBT).update(**changes) != 1:
+            raise Conflict(f"{self.key} was settled in the meantime.")
+        self.refresh_from_db()
+
+    def _settle_by_answer(self, run: Run, result: dict[str, Any], by: str, now: datetime) -> None:
+        said = result.get("payload")
+        if not isinstance(said, dict) or said.get("outcome") not in ("happened", "not_happened", "give_up"):
+            raise Invalid(
+                "Say what happened: outcome is happened, not_happened or give_up.",
+                {"$.outcome": ["Choose happened, not_happened or give_up."]},
+            )
+        doubted = LedgerEntry.objects.get(pk=self.settles_id)
+        doubted.settle(run, by, said["outcome"], said.get("result"), str(result.get("reason") or ""), now)
+
+
+def wake(run: Run, at: datetime | None) -> None:
+    """An answer was accepted: counted, and a run that waits looks at the latest at `at`. Others keep their time."""
+    changes: dict[str, Any] = {"answers": F("answers") + 1}
+    if run.status == "waiting" and at is not None:
+        changes["wake_at"] = Case(When(wake_at__lt=at, then=F("wake_at")), default=Value(at))
+    Run.objects.filter(pk=run.pk).update(**changes)
+    run.refresh_from_db(fields=["answers", "wake_at"])
+    announce()

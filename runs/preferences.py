@@ -1,0 +1,31 @@
+"""How one browser shows the pages: light or dark, and whether single keys act. Kept in cookies, not with the person."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST
+
+THEMES = ("system", "light", "dark")
+KEPT = timedelta(days=365)
+
+
+@require_POST
+def preferences(request: HttpRequest) -> HttpResponse:
+    """Keep what the form says and go back to where it was sent from."""
+    back = request.POST.get("back", "/")
+    if not url_has_allowed_host_and_scheme(back, {request.get_host()}, require_https=request.is_secure()):
+        back = "/"
+    response = HttpResponseRedirect(back)
+    theme = request.POST.get("theme", "system")
+    _keep(response, "theme", theme if theme in THEMES else "system")
+    _keep(response, "keys", "on" if request.POST.get("keys") else "off")
+    return response
+
+
+def _keep(response: HttpResponse, name: str, value: str) -> None:
+    # Not HttpOnly: the page's script changes the same cookie, and it says nothing about anyone.
+    response.set_cookie(name, value, max_age=KEPT, samesite="Lax", secure=settings.SESSION_COOKIE_SECURE)

@@ -1,0 +1,112 @@
+"""The graphs this process knows: found in `graphs.py` of every installed app, checked as they are added."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any  # payloads are any JSON
+
+from django.apps import apps
+
+from runs.core.errors import GraphError, Permanent
+from runs.core.graph import Graph
+from runs.core.tool import Tool
+from runs.errors import Invalid, Missing
+
+log = logging.getLogger(__name__)
+
+_graphs: dict[tuple[str, int], Graph] = {}
+_tools: dict[str, Tool] = {}
+broken: dict[str, str] = {}  # module -> why it could not be imported; its runs are held, the others go on
+
+
+def discover() -> None:
+    """Import every app's graphs module. One that fails is written down and leaves the rest alone."""
+    for app in apps.get_app_configs():
+        module = f"{app.name}.graphs"
+        if find_spec(module) is None:
+            continue
+        try:
+            add_all(vars(import_module(module)).values())
+        except Exception as error:
+            broken[module] = f"{type(error).__name__}: {error}"
+            log.exception("Graphs of %s are not served: the module cannot be imported", module)
+
+
+def add_all(things: Iterable[Any]) -> None:
+    for thing in list(things):
+        if isinstance(thing, Graph):
+            add(thing)
+        elif isinstance(thing, Tool):
+            _tools[thing.name] = thing
+
+
+def add(graph: Graph) -> Graph:
+    known = _graphs.get((graph.name, graph.version))
+    if known is not None and known is not graph:
+        raise GraphError(
+            f"graph {graph.name!r} version {graph.version} is declared twice; bump one of the versions"
+        )
+    graph.check()
+    _graphs[graph.name, graph.version] = graph
+    for node in graph.nodes.values():
+        add_all(thing for thing in vars(_module_of(node.fn)).values() if isinstance(thing, Tool))
+    return graph
+
+
+def remove(graph: Graph) -> None:
+    _graphs.pop((graph.name, graph.version), None)
+
+
+def served() -> list[Graph]:
+    return list(_graphs.values())
+
+
+def get(name: str, version: int | None = None) -> Graph:
+    """The graph of that version, or its newest. Raises Missing naming what there is."""
+    versions = {graph.version: graph for graph in _graphs.values() if graph.name == name}
+    if not versions:
+        known = ", ".join(sorted({graph.name for graph in _graphs.values()})) or "none"
+        raise Missing(f"There is no graph {name!r}. Known graphs: {known}.")
+    if version is None:
+        return versions[max(versions)]
+    if version not in versions:
+        raise Missing(f"Graph {name!r} has no version {version} here; it has {sorted(versions)}.")
+    return versions[version]
+
+
+def find(name: str, version: int) -> Graph | None:
+    return _graphs.get((name, version))
+
+
+def watched_by(groups: set[str]) -> list[str]:
+    """Names of graphs whose viewers or operators are among these groups."""
+    return sorted({graph.name for graph in _graphs.values() if {graph.viewers, graph.operators} & groups})
+
+
+def operated_by(groups: set[str]) -> list[str]:
+    return sorted({graph.name for graph in _graphs.values() if graph.operators in groups})
+
+
+def check_payload(run: Any, request: dict[str, Any], payload: Any) -> Any:
+    """The payload of a gated call as the tool will take it. Raises Invalid with what does not fit."""
+    about = request.get("call")
+    made = _tools.get(about["tool"]) if about else None
+    if made is None:
+        return payload
+    if not isinstance(payload, dict):
+        raise Invalid(f"The arguments of {made.name} are an object, not {type(payload).__name__}.")
+    try:
+        from runs.core import codec
+
+        return codec.decode(made.rebind(payload).request)
+    except Permanent as error:
+        raise Invalid(str(error), getattr(error, "fields", None) or {"$": [str(error)]}) from error
+
+
+def _module_of(fn: Any) -> Any:
+    import sys
+
+    return sys.modules[fn.__module__]

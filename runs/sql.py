@@ -1,0 +1,240 @@
+"""The hot path in raw SQL: one statement a step on PostgreSQL, two in a transaction on SQLite.
+
+Everything here is fenced: it changes rows only while the run still has the fence (and the seq) that the caller holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any  # column values
+
+from django.db import connection, transaction
+
+from runs.core.chain import Link
+
+CHECKPOINT = {
+    "seq": "integer",
+    "kind": "varchar",
+    "step": "integer",
+    "node": "varchar",
+    "status": "varchar",
+    "version": "integer",
+    "attempt": "integer",
+    "fence": "bigint",
+    "body": "text",
+    "snapshot": "boolean",
+    "actor": "varchar",
+    "reason": "text",
+    "at": "timestamptz",
+    "entries": "text",
+    "body_digest": "varchar",
+    "salt": "bytea",
+    "digest": "varchar",
+}
+RUN = {
+    "seq": "integer",
+    "step": "integer",
+    "node": "varchar",
+    "status": "varchar",
+    "attempt": "integer",
+    "deaths": "integer",
+    "silent": "integer",
+    "alone": "boolean",
+    "fence": "bigint",
+    "head": "varchar",
+    "wake_at": "timestamptz",
+    "leased_by": "varchar",
+    "error_kind": "varchar",
+    "error": "text",
+    "finished_at": "timestamptz",
+}
+
+
+class Parked:
+    """A wake_at that is right only while no answer came since `answers` was read; otherwise the run is due now."""
+
+    __slots__ = ("answers", "wake_at", "now")
+
+    def __init__(self, answers: int, wake_at: Any, now: Any) -> None:
+        self.answers, self.wake_at, self.now = answers, wake_at, now
+
+
+def advance(run: bytes | Any, fence: int, seq: int, changes: Mapping[str, Any], link: Link) -> bool:
+    """One transition by the worker that holds the run: the Run moves and its sealed checkpoint is added, or neither."""
+    names = tuple(changes)
+    parked = isinstance(changes.get("wake_at"), Parked)
+    values: list[Any] = []
+    for value in changes.values():
+        if isinstance(value, Parked):
+            values += [value.answers, value.wake_at, value.now]
+        else:
+            values.append(value)
+    row = [
+        link.seq, link.kind, link.step, link.node, link.status, link.version, link.attempt, link.fence, link.body,
+        link.snapshot, link.actor, link.reason, link.at, link.entries, link.body_digest, link.salt, link.digest,
+    ]  # fmt: skip
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(_one_statement(names, parked), [*values, run, fence, seq, *row])
+            return cursor.rowcount == 1
+    update, insert = _two_statements(names, parked)
+    adapt = connection.ops.adapt_datetimefield_value
+    values = [adapt(value) if hasattr(value, "astimezone") else value for value in values]
+    row[12] = adapt(link.at)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(update, [*values, run.hex, fence, seq])
+        if cursor.rowcount != 1:
+            return False
+        cursor.execute(insert, [run.hex, *row])
+    return True
+
+
+@lru_cache(maxsize=64)
+def _one_statement(names: tuple[str, ...], parked: bool) -> str:
+    moved = ", ".join(_assignment(name, parked, f"::{RUN[name]}") for name in names)
+    columns = ", ".join(f'"{name}"' for name in CHECKPOINT)
+    values = ", ".join(f"%s::{kind}" for kind in CHECKPOINT.values())
+    return (
+        f"WITH moved AS (UPDATE runs_run SET {moved}"
+        " WHERE id = %s::uuid AND fence = %s::bigint AND seq = %s::integer AND status = 'running' RETURNING id)"
+        f" INSERT INTO runs_checkpoint (run_id, {columns}) SELECT moved.id, {values} FROM moved"
+    )
+
+
+@lru_cache(maxsize=64)
+def _two_statements(names: tuple[str, ...], parked: bool) -> tuple[str, str]:
+    moved = ", ".join(_assignment(name, parked, "") for name in names)
+    columns = ", ".join(f'"{name}"' for name in CHECKPOINT)
+    places = ", ".join(["%s"] * (len(CHECKPOINT) + 1))
+    return (
+        f"UPDATE runs_run SET {moved} WHERE id = %s AND fence = %s AND seq = %s AND status = 'running'",
+        f"INSERT INTO runs_checkpoint (run_id, {columns}) VALUES ({places})",
+    )
+
+
+def _assignment(name: str, parked: bool, cast: str) -> str:
+    if name == "wake_at" and parked:
+        answers = "::bigint" if cast else ""
+        return f"wake_at = CASE WHEN answers = %s{answers} THEN %s{cast} ELSE %s{cast} END"
+    return f"{name} = %s{cast}"
+
+
+ENTRY = {
+    "step": "integer",
+    "key": "varchar",
+    "kind": "varchar",
+    "name": "varchar",
+    "request": "text",
+    "request_digest": "varchar",
+    "idempotency_key": "varchar",
+    "write": "boolean",
+    "status": "varchar",
+    "result": "text",
+    "error_kind": "varchar",
+    "error": "text",
+    "attempts": "integer",
+    "tried_at": "timestamptz",
+    "due_at": "timestamptz",
+    "opened_at": "timestamptz",
+    "answered_at": "timestamptz",
+    "answered_by": "varchar",
+    "effective_at": "timestamptz",
+    "taken_at": "timestamptz",
+    "awaited": "boolean",
+    "approved_digest": "varchar",
+    "approval_head": "varchar",
+    "decided_by_id": "bigint",
+    "settles_id": "bigint",
+}
+
+
+def add_entry(run: Any, fence: int, row: Mapping[str, Any]) -> int | None:
+    """Insert a ledger entry for the holder of the fence; its id, or None when the fence has moved."""
+    columns = ", ".join(f'"{name}"' for name in ENTRY)
+    postgres = connection.vendor == "postgresql"
+    values = [row[name] for name in ENTRY]
+    if postgres:
+        places = ", ".join(f"%s::{kind}" for kind in ENTRY.values())
+        held = "WITH held AS (SELECT id FROM runs_run WHERE id = %s::uuid AND fence = %s::bigint"
+        held += " AND status = 'running' FOR SHARE) "
+        statement = (
+            f"{held}INSERT INTO runs_ledgerentry (run_id, {columns}) SELECT held.id, {places} FROM held"
+        )
+        with connection.cursor() as cursor:
+            cursor.execute(f"{statement} RETURNING id", [run, fence, *values])
+            added = cursor.fetchone()
+            return added[0] if added else None
+    adapt = connection.ops.adapt_datetimefield_value
+    values = [adapt(value) if hasattr(value, "astimezone") else value for value in values]
+    places = ", ".join(["%s"] * len(ENTRY))
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO runs_ledgerentry (run_id, {columns}) SELECT id, {places} FROM runs_run"
+            " WHERE id = %s AND fence = %s AND status = 'running' RETURNING id",
+            [*values, run.hex, fence],
+        )
+        added = cursor.fetchone()
+        return added[0] if added else None
+
+
+def change_entry(
+    run: Any, fence: int, entry: int, statuses: tuple[str, ...], changes: Mapping[str, Any]
+) -> bool:
+    """Change an entry that is in one of `statuses`, for the holder of the fence."""
+    postgres = connection.vendor == "postgresql"
+    sets = ", ".join(f'"{name}" = %s' + (f"::{ENTRY[name]}" if postgres else "") for name in changes)
+    among = ", ".join(["%s"] * len(statuses))
+    values = list(changes.values())
+    if postgres:
+        statement = (
+            "WITH held AS (SELECT id FROM runs_run WHERE id = %s::uuid AND fence = %s::bigint"
+            f" AND status = 'running' FOR SHARE) UPDATE runs_ledgerentry SET {sets} FROM held"
+            f" WHERE runs_ledgerentry.id = %s::bigint AND run_id = held.id AND status IN ({among})"
+        )
+        with connection.cursor() as cursor:
+            cursor.execute(statement, [run, fence, *values, entry, *statuses])
+            return cursor.rowcount == 1
+    adapt = connection.ops.adapt_datetimefield_value
+    values = [adapt(value) if hasattr(value, "astimezone") else value for value in values]
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            f"UPDATE runs_ledgerentry SET {sets} WHERE id = %s AND status IN ({among}) AND EXISTS"
+            " (SELECT 1 FROM runs_run WHERE id = %s AND fence = %s AND status = 'running')",
+            [*values, entry, *statuses, run.hex, fence],
+        )
+        return cursor.rowcount == 1
+
+
+def heartbeat(worker: str, held: list[tuple[Any, int]], wake_at: Any) -> set[Any]:
+    """Move the leases of what this worker still holds, in one statement; the ids that it does hold."""
+    if not held:
+        return set()
+    postgres = connection.vendor == "postgresql"
+    pairs = ", ".join(["(%s::uuid, %s::bigint)" if postgres else "(%s, %s)"] * len(held))
+    statement = (
+        "UPDATE runs_run SET wake_at = %s WHERE leased_by = %s AND status = 'running'"
+        f" AND (id, fence) IN (VALUES {pairs}) RETURNING id"
+    )
+    values: list[Any] = [wake_at, worker]
+    for run, fence in held:
+        values += [run if postgres else run.hex, fence]
+    if not postgres:
+        values[0] = connection.ops.adapt_datetimefield_value(wake_at)
+    import uuid
+
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return {row[0] if postgres else uuid.UUID(row[0]) for row in cursor.fetchall()}
+
+
+def hold(run: Any, fence: int, seq: int) -> bool:
+    """Lock the run for the rest of the transaction, if it still has this fence and seq."""
+    postgres = connection.vendor == "postgresql"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT 1 FROM runs_run WHERE id = %s AND fence = %s AND seq = %s AND status = 'running'"
+            + (" FOR UPDATE" if postgres else ""),
+            [run if postgres else run.hex, fence, seq],
+        )
+        return cursor.fetchone() is not None

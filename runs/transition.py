@@ -1,0 +1,69 @@
+"""A transition by a verb that has locked the run: the conditional UPDATE, its checkpoint, and the rule between them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any  # column values
+
+from runs.core import codec
+from runs.core.chain import SALT_BYTES, Link
+from runs.core.words import storable_text
+from runs.errors import Conflict
+from runs.models.checkpoint import Checkpoint
+from runs.models.run import Run
+from runs.models.statuses import may_follow
+
+
+def move(
+    run: Run,
+    kind: str,
+    now: datetime,
+    *,
+    actor: str,
+    reason: str = "",
+    body: str = "",
+    lines: Iterable[list[object]] = (),
+    **changes: Any,
+) -> Checkpoint:
+    """Apply `changes` to a locked run and append the checkpoint; raises Conflict if the run has moved on."""
+    after = changes.get("status", run.status)
+    if kind != "start" and not may_follow(run.status, after):
+        raise Conflict(f"Run {run.short_id} is {run.status}; it cannot become {after}.")
+    shown = {"step": run.step, "node": run.node, "attempt": run.attempt, "fence": run.fence, **changes}
+    link = Link(
+        run=str(run.id),
+        seq=run.seq + (kind != "start"),
+        kind=kind,
+        step=shown["step"],
+        node=shown["node"],
+        status=after,
+        version=run.version,
+        attempt=shown["attempt"],
+        fence=shown["fence"],
+        actor=storable_text(actor, 180),
+        reason=storable_text(reason),
+        at=now,
+        body=body,
+        snapshot=bool(body),
+        salt=os.urandom(SALT_BYTES),
+        before=run.head,
+        entries=codec.encode(list(lines)),
+    ).seal()
+    changes |= {"seq": link.seq, "head": link.digest}
+    if kind != "start" and Run.objects.filter(pk=run.pk, fence=run.fence, seq=run.seq).update(**changes) != 1:
+        raise Conflict(f"Run {run.short_id} has moved on; look at it again.")
+    for name, value in changes.items():
+        setattr(run, name, value)
+    if kind == "start":
+        run.save(force_insert=True)
+    return Checkpoint.objects.create(run=run, **_columns(link))
+
+
+def _columns(link: Link) -> dict[str, Any]:
+    names = (
+        "seq", "kind", "step", "node", "status", "version", "attempt", "fence", "body", "snapshot", "actor", "reason",
+        "at", "entries", "body_digest", "salt", "digest",
+    )  # fmt: skip
+    return {name: getattr(link, name) for name in names}

@@ -1,0 +1,109 @@
+"""Append-only rows: triggers on both databases, put back after every migrate (Django rebuilds SQLite tables)."""
+
+from __future__ import annotations
+
+from django.db import connections
+
+# tables whose rows may be inserted and never changed or removed
+TABLES: set[str] = {"runs_checkpoint", "runs_remark"}
+
+GATE = "runs_gated_call_is_what_was_approved"
+
+
+def append_only(table: str) -> None:
+    """Make a table append-only from the next migrate on (an app names its own tables in AppConfig.ready)."""
+    TABLES.add(table)
+
+
+def install(using: str = "default", **_: object) -> None:
+    connection = connections[using]
+    present = set(connection.introspection.table_names())
+    with connection.cursor() as cursor:
+        for table in sorted(TABLES & present):
+            for statement in _append_only(connection.vendor, table):
+                cursor.execute(statement)
+        if "runs_ledgerentry" in present:
+            for statement in _gate(connection.vendor):
+                cursor.execute(statement)
+
+
+def remove(using: str = "default") -> None:
+    """For test databases that are emptied between tests."""
+    connection = connections[using]
+    present = set(connection.introspection.table_names())
+    with connection.cursor() as cursor:
+        for table in sorted(TABLES & present):
+            for event in ("update", "delete", "truncate"):
+                name = f"{table}_no_{event}"
+                if connection.vendor == "sqlite":
+                    cursor.execute(f"DROP TRIGGER IF EXISTS {name}")
+                else:
+                    cursor.execute(f"DROP TRIGGER IF EXISTS {name} ON {table}")
+
+
+def missing(using: str = "default") -> list[str]:
+    """Names of the triggers that should be there and are not."""
+    connection = connections[using]
+    present = set(connection.introspection.table_names())
+    catalogue = (
+        "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        if connection.vendor == "sqlite"
+        else "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(catalogue)
+        found = {name for (name,) in cursor.fetchall()}
+    wanted = {f"{table}_no_{event}" for table in TABLES & present for event in ("update", "delete")}
+    if "runs_ledgerentry" in present:
+        wanted.add(GATE)
+    return sorted(wanted - found)
+
+
+def _append_only(vendor: str, table: str) -> list[str]:
+    statements = []
+    for event in ("UPDATE", "DELETE"):
+        name, words = f"{table}_no_{event.lower()}", f"{table} is append-only"
+        if vendor == "sqlite":
+            statements += [
+                f"DROP TRIGGER IF EXISTS {name}",
+                f"CREATE TRIGGER {name} BEFORE {event} ON {table} BEGIN SELECT RAISE(ABORT, '{words}'); END",
+            ]
+        else:
+            statements += [
+                f"DROP TRIGGER IF EXISTS {name} ON {table}",
+                f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION runs_append_only()",
+            ]
+    if vendor != "sqlite":
+        name = f"{table}_no_truncate"
+        function = (
+            "CREATE OR REPLACE FUNCTION runs_append_only() RETURNS trigger LANGUAGE plpgsql AS $$"
+            " BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$"
+        )
+        statements.insert(0, function)
+        statements += [
+            f"DROP TRIGGER IF EXISTS {name} ON {table}",
+            f"CREATE TRIGGER {name} BEFORE TRUNCATE ON {table}"
+            " FOR EACH STATEMENT EXECUTE FUNCTION runs_append_only()",
+        ]
+    return statements
+
+
+def _gate(vendor: str) -> list[str]:
+    """An effect that carries out a decision has exactly the request that was approved, whoever inserts it."""
+    if vendor == "sqlite":
+        return [
+            f"DROP TRIGGER IF EXISTS {GATE}",
+            f"CREATE TRIGGER {GATE} BEFORE INSERT ON runs_ledgerentry WHEN NEW.decided_by_id IS NOT NULL"
+            " AND NOT EXISTS (SELECT 1 FROM runs_ledgerentry q WHERE q.id = NEW.decided_by_id"
+            " AND q.run_id = NEW.run_id AND q.approved_digest = NEW.request_digest)"
+            " BEGIN SELECT RAISE(ABORT, 'what would run is not what was approved'); END",
+        ]
+    return [
+        f"CREATE OR REPLACE FUNCTION {GATE}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " IF NOT EXISTS (SELECT 1 FROM runs_ledgerentry q WHERE q.id = NEW.decided_by_id"
+        " AND q.run_id = NEW.run_id AND q.approved_digest = NEW.request_digest)"
+        " THEN RAISE EXCEPTION 'what would run is not what was approved'; END IF; RETURN NEW; END $$",
+        f"DROP TRIGGER IF EXISTS {GATE} ON runs_ledgerentry",
+        f"CREATE TRIGGER {GATE} BEFORE INSERT ON runs_ledgerentry FOR EACH ROW"
+        f" WHEN (NEW.decided_by_id IS NOT NULL) EXECUTE FUNCTION {GATE}()",
+    ]

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from runs import views
+from runs.preferences import preferences
+
+app_name = "runs"
+urlpatterns = [
+    path("", views.run_list, name="list"),
+    path("rows/", views.run_rows, name="rows"),
+    path("preferences/", preferences, name="preferences"),
+    path("<uuid:run_id>/", views.run_detail, name="run"),
+    path("<uuid:run_id>/live/", views.run_live, name="live"),
+    path("<uuid:run_id>/blobs/<str:sha256>/", views.run_blob, name="blob"),
+]

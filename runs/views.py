@@ -1,0 +1,102 @@
+"""The run console: the list, one run, and what an open page reads again."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from runs import blobs, clock
+from runs.filters import PAGE, STILL, TRIES, RunFilter, counted
+from runs.models import Blob, Run
+from runs.models.statuses import STATUSES
+from runs.pages import RunPage, rows
+
+BYTES = "application/octet-stream"
+
+
+@require_safe
+def run_list(request: HttpRequest) -> HttpResponse:
+    return render(request, "runs/list.html", _list(request))
+
+
+@require_safe
+def run_rows(request: HttpRequest) -> HttpResponse:
+    """The same rows again, with newer ones only counted: nothing moves under a reader."""
+    return render(request, "runs/_rows.html", _list(request, frozen=True))
+
+
+@require_safe
+def run_detail(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    return render(request, "runs/detail.html", _one(request, run_id))
+
+
+@require_safe
+def run_live(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    return render(request, "runs/_run.html", _one(request, run_id))
+
+
+@require_safe
+def run_blob(request: HttpRequest, run_id: UUID, sha256: str) -> HttpResponseBase:
+    """Stored bytes, only below a run that uses them. Never shown as a page: they are whatever a tool returned."""
+    run = _visible(request, run_id)
+    blob = get_object_or_404(Blob, pk=sha256, uses__run=run)
+    try:
+        content = blobs.read(run.pk, blob.pk)
+    except blobs.BlobGone as gone:
+        raise Http404(str(gone)) from gone
+    is_text = blob.media_type.split("/")[0] == "text" or blob.media_type.endswith("json")
+    response = HttpResponse(content, content_type="text/plain; charset=utf-8" if is_text else BYTES)
+    response["Content-Disposition"] = f'{"inline" if is_text else "attachment"}; filename="{blob.pk[:12]}"'
+    response["Content-Security-Policy"] = "sandbox; default-src 'none'"
+    response["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+def _list(request: HttpRequest, frozen: bool = False) -> dict[str, Any]:
+    now, chosen = clock.now(), RunFilter.read(request.GET)
+    seen = Run.objects.visible_to(request.user)
+    narrowed = chosen.narrow(seen, now).select_related("created_by", "on_behalf_of")
+    counts = counted(chosen.narrow(seen, now, status=False))
+    top = request.GET.get("top", "")
+    page = narrowed.filter(pk__lt=chosen.before) if chosen.before else narrowed
+    if frozen and top:
+        page = page.filter(pk__lte=top)
+    shown = list(page.order_by("-pk")[: PAGE + 1])
+    more, shown = len(shown) > PAGE, shown[:PAGE]
+    return {
+        "now": now,
+        "filter": chosen,
+        "rows": rows(shown, now),
+        "scopes": [(status, counts[status], chosen.status == status) for status in ("", *STATUSES)],
+        "total": counts[chosen.status],
+        "graphs": seen.order_by("graph").values_list("graph", flat=True).distinct(),
+        "stills": [(key, words) for key, (_length, words) in STILL.items()],
+        "tries": TRIES,
+        "more": shown[-1].pk if more else None,
+        "top": top if frozen else (shown[0].pk if shown else ""),
+        "newer": narrowed.filter(pk__gt=top).count() if frozen and top and not chosen.before else 0,
+    }
+
+
+def _one(request: HttpRequest, run_id: UUID) -> dict[str, Any]:
+    run = _visible(request, run_id)
+    at, against, entry = (_number(request, name) for name in ("at", "against", "entry"))
+    page = RunPage(run, clock.now(), at=at, against=against, entry=entry)
+    if at is not None and page.checkpoint is None:
+        raise Http404(_("Run %(run)s has no checkpoint %(seq)s.") % {"run": run.short_id, "seq": at})
+    return {"now": page.now, "page": page, "run": run, "query": request.GET.urlencode()}
+
+
+def _visible(request: HttpRequest, run_id: UUID) -> Run:
+    runs = Run.objects.visible_to(request.user).select_related("created_by", "on_behalf_of", "parent")
+    return get_object_or_404(runs, pk=run_id)
+
+
+def _number(request: HttpRequest, name: str) -> int | None:
+    text = request.GET.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None

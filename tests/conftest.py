@@ -1,0 +1,175 @@
+"""The installation that tests run in, and the people who appear in them."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+IN_CI = os.environ.get("CI") == "true"
+
+# Before Django reads its settings. Workers of pytest-xdist and child processes inherit all of it.
+if os.environ.get("DURABLEWEB_TESTING") != "1":
+    _home = tempfile.mkdtemp(prefix="durableweb-test-")
+    atexit.register(shutil.rmtree, _home, ignore_errors=True)
+    for _name in [name for name in os.environ if name.startswith("DURABLEWEB_")]:
+        del os.environ[_name]  # the developer's own installation
+    os.environ |= {
+        "DJANGO_SETTINGS_MODULE": "durableweb.settings",
+        "DURABLEWEB_TESTING": "1",
+        "DURABLEWEB_HOME": _home,
+        "DURABLEWEB_SECRET_KEY": "only for tests: jq9hS0v2mXc7R4tLz8wYb3nKd5fGpEaU6iQoTrHs",
+        "DURABLEWEB_ALLOWED_HOSTS": "testserver,localhost,127.0.0.1",
+        "DURABLEWEB_LEASE_SECONDS": "2",
+    }
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    import django
+
+    django.setup()  # pytest-django reads a settings module named in pyproject.toml before this file could speak
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is about the other database: deselected, for a skip would be a failure in CI."""
+    if on_postgres():
+        other = [item for item in items if item.get_closest_marker("sqlite_only") or is_once_only(item)]
+    else:
+        other = [item for item in items if item.get_closest_marker("postgres_only")]
+    if other:
+        config.hook.pytest_deselected(items=other)
+        items[:] = [item for item in items if item not in other]
+
+
+def on_postgres() -> bool:
+    return bool(os.environ.get("DATABASE_URL"))
+
+
+def is_once_only(item: pytest.Item) -> bool:
+    """Browser tests, and those of the pure core, which knows no database."""
+    return item.get_closest_marker("browser") is not None or "/tests/core/" in item.path.as_posix()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    outcome = yield
+    report = outcome.get_result()
+    if IN_CI and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped, and with CI=true nothing may be: {report.longrepr}"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    outcome = yield
+    report = outcome.get_result()
+    if IN_CI and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = (
+            f"{collector.nodeid} was skipped, and with CI=true nothing may be: {report.longrepr}"
+        )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_passwords() -> Iterator[None]:
+    from django.test import override_settings
+
+    with override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def emptied_between_tests() -> Iterator[None]:
+    """Append-only tables refuse to be emptied: their triggers go before a flush, and come back with post_migrate."""
+    from django.core.management.commands import flush
+
+    from runs import triggers
+
+    empty = flush.Command.handle
+
+    def handle(self: flush.Command, **options: object) -> None:
+        triggers.remove()
+        try:
+            empty(self, **options)
+        finally:
+            triggers.install()
+
+    flush.Command.handle = handle
+    yield
+    flush.Command.handle = empty
+
+
+@pytest.fixture
+def process_environment(db: None) -> dict[str, str]:
+    """For child processes (manage.py, uvicorn) that work on the rows of this test; it must be transactional."""
+    from urllib.parse import urlsplit
+
+    from django.db import connection
+
+    if not on_postgres():
+        home = Path(connection.settings_dict["NAME"]).parent
+        return {**os.environ, "DURABLEWEB_HOME": str(home)}
+    url = urlsplit(os.environ["DATABASE_URL"])
+    return {**os.environ, "DATABASE_URL": url._replace(path=f"/{connection.settings_dict['NAME']}").geturl()}
+
+
+# -- people -------------------------------------------------------------------------------------------------
+# ada and bob review, eve may see nothing, olga operates, iris audits.
+
+
+@pytest.fixture
+def person(db: None) -> Callable[..., object]:
+    """person("ada", "pm") makes a user in the named groups, whose password is the name."""
+    from django.contrib.auth.models import Group, User
+
+    def make(name: str, *groups: str, staff: bool = False) -> User:
+        user = User.objects.create_user(name, f"{name}@example.com", name, is_staff=staff)
+        user.groups.set([Group.objects.get_or_create(name=group)[0] for group in groups])
+        return user
+
+    return make
+
+
+@pytest.fixture
+def pm_group(db: None):
+    from django.contrib.auth.models import Group
+
+    return Group.objects.get_or_create(name="pm")[0]
+
+
+@pytest.fixture
+def ops_group(db: None):
+    from django.contrib.auth.models import Group
+
+    return Group.objects.get_or_create(name="ops")[0]
+
+
+@pytest.fixture
+def ada(person):
+    return person("ada", "pm")
+
+
+@pytest.fixture
+def bob(person):
+    return person("bob", "pm")
+
+
+@pytest.fixture
+def eve(person):
+    return person("eve")
+
+
+@pytest.fixture
+def olga(person):
+    return person("olga", "ops", staff=True)
+
+
+@pytest.fixture
+def iris(person):
+    return person("iris", "auditors")

@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from runs import clock
+
+
+@pytest.fixture(autouse=True)
+def own_clock() -> Iterator[None]:
+    yield
+    clock.AHEAD = timedelta()
