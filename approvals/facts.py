@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any  # payloads are any JSON
 
+from django.utils.dateformat import format as date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from approvals.forms.difference import change_of
-from approvals.forms.paths import ROOT, below, label_of
+from approvals.forms.order import in_order, is_recipient_or_amount
+from approvals.forms.paths import ROOT, below, label_of, title_of
 from approvals.forms.values import ABSENT, json_text, same, visible
 from runs import registry
 from runs.core.codec_tree import MARK
@@ -22,13 +26,8 @@ if TYPE_CHECKING:
 LONG_TEXT = 200
 MANY = 8  # items of a list that are shown without asking
 
-RECIPIENTS = (
-    *("to", "cc", "bcc", "recipient", "recipients", "email", "emails", "phone", "channel", "customer"),
-    *("account", "iban"),
-)
-AMOUNTS = ("amount", "total", "price", "sum", "cost", "value", "quantity", "count", "currency")
-_RANKS = {**dict.fromkeys(RECIPIENTS, 0), **dict.fromkeys(AMOUNTS, 1)}
 _ORDINARY, _LONG = 2, 3
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +62,32 @@ class Fact:
         return ngettext("%(count)s word", "%(count)s words", words) % {"count": words}
 
 
-def facts(payload: Any, proposed: Any) -> list[Fact]:
+def facts(payload: Any, proposed: Any, schema: Any = None) -> list[Fact]:
     """One fact for each argument, or one for all where the payload is no object; edits of `proposed` are marked."""
     if not isinstance(payload, dict) or MARK in payload:
         return [] if payload is None else [_fact(ROOT, _("Answer"), payload, proposed)]
     was = proposed if isinstance(proposed, dict) else {}
+    declared = schema.get("properties") if isinstance(schema, dict) else None
     told = [
-        _fact(below(ROOT, name), label_of(name), value, was.get(name, ABSENT), name)
-        for name, value in payload.items()
+        _fact(
+            below(ROOT, name),
+            label_of(name, title_of(declared, name)),
+            payload[name],
+            was.get(name, ABSENT),
+            name,
+        )
+        for name in in_order(list(payload), (), payload)
     ]
     return sorted(told, key=lambda fact: fact.rank)
 
 
 def _fact(path: str, label: str, value: Any, was: Any, name: str = "") -> Fact:
     change = None if same(value, was) else change_of(path, label, was, value)
-    rank = _RANKS.get(name.casefold(), _ORDINARY)
+    rank = 0 if is_recipient_or_amount(name) else _ORDINARY
     if isinstance(value, dict) and isinstance(value.get("v"), str) and MARK in value:
         value = value["v"]
     if isinstance(value, str):
-        text = visible(value)
+        text = _moment(value) if _MOMENT.match(value) else visible(value)
         is_long = len(text) > LONG_TEXT or "\n" in text.strip()
         return Fact(
             visible(label), "long" if is_long else "text", text, path, (), _LONG if is_long else rank, change
@@ -89,10 +95,23 @@ def _fact(path: str, label: str, value: Any, was: Any, name: str = "") -> Fact:
     if isinstance(value, list) and value and not any(isinstance(each, dict | list) for each in value):
         items = tuple(visible(each) if isinstance(each, str) else _plain(each) for each in value)
         return Fact(visible(label), "list", ", ".join(items), path, items, rank, change)
+    if value in ([], {}):
+        return Fact(visible(label), "text", _("none"), path, (), rank, change)
     if isinstance(value, dict | list):
         text = json_text(value)
         return Fact(visible(label), "json" if "\n" in text else "text", text, path, (), _LONG, change)
     return Fact(visible(label), "text", _plain(value), path, (), rank, change)
+
+
+def _moment(text: str) -> str:
+    """A moment as people read it, in the zone in which it is written."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    zone = moment.strftime("%z")
+    told = date_format(moment, "D j M Y, H:i:s" if moment.second else "D j M Y, H:i")
+    return f"{told} UTC{zone[:3]}:{zone[3:5]}".replace("UTC+00:00", "UTC") if zone else told
 
 
 def _plain(value: Any) -> str:

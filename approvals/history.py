@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext as _
@@ -34,6 +34,7 @@ class Step:
     at: datetime
     remark: str = ""
     seq: int = 0
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +44,20 @@ class Path:
 
 
 def path_of(run: Run, until: datetime | None = None) -> Path:
-    """The transitions a person cares about; all but the last few are folded. One query."""
+    """The transitions a person cares about, a node's repeats as one; all but the last few are folded. One query."""
     rows = Checkpoint.objects.filter(run=run, kind__in=_TOLD).order_by("seq")
     if until is not None:
         rows = rows.filter(at__lte=until)
-    steps = [
-        _step(row)
-        for row in rows.only("seq", "kind", "node", "status", "attempt", "actor", "reason", "at", "run_id")
-    ]
-    return Path(steps[:-SHOWN], steps[-SHOWN:])
+    steps: list[Step] = []
+    for row in rows.only("seq", "kind", "node", "status", "attempt", "actor", "reason", "at", "run_id"):
+        step = _step(row)
+        last = steps[-1] if steps else None
+        if last and step.status == last.status == "completed" and step.strong == last.strong:
+            step = replace(step, times=last.times + 1)
+            steps.pop()
+        steps.append(step)
+    shown = SHOWN if len(steps) > SHOWN + 1 else SHOWN + 1  # to fold a single one would save nothing
+    return Path(steps[:-shown], steps[-shown:])
 
 
 def _step(row: Checkpoint) -> Step:
@@ -126,7 +132,7 @@ class Note:
 
 
 _ICONS = {
-    **{verdict: outcome for verdict, outcome in _OUTCOME_OF.items()},
+    **_OUTCOME_OF,
     words.OPENED: "waiting",
     words.UNDONE: "compensated",
     words.TAKEN_BACK: "compensated",

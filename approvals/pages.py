@@ -12,7 +12,6 @@ from django.utils.translation import gettext as _
 
 from approvals import chain, who, words
 from approvals.facts import Effect, Fact, effect, facts
-from approvals.forms.difference import Change, changes
 from approvals.forms.posted import Draft, proposed
 from approvals.forms.values import json_text
 from approvals.history import Note, Path, Seat, notes, path_of, seats
@@ -56,7 +55,7 @@ class ApprovalPage:
 
     def __init__(
         self, approval: Approval, user: User, *, draft: Draft | None = None, trouble: Trouble | None = None
-    ):
+    ) -> None:
         self.approval, self.user = approval, user
         self.given, self.trouble = draft, trouble
         self.now: datetime = clock.now()
@@ -78,7 +77,7 @@ class ApprovalPage:
 
     @cached_property
     def facts(self) -> list[Fact]:
-        return facts(self.payload, self.proposal)
+        return facts(self.payload, self.proposal, self.schema)
 
     @cached_property
     def payload(self) -> Any:
@@ -87,11 +86,6 @@ class ApprovalPage:
     @cached_property
     def proposal(self) -> Any:
         return self.approval.proposal
-
-    @cached_property
-    def edits(self) -> list[Change]:
-        """How what is on the table, or was decided, differs from what the run proposed."""
-        return changes(self.proposal, self.payload)
 
     @cached_property
     def settles(self) -> dict[str, Any]:
@@ -191,6 +185,11 @@ class ApprovalPage:
     @property
     def may_decide(self) -> bool:
         return self.approval.is_open and not self.why_not and not self.is_late and not self.my_vote
+
+    @property
+    def may_claim(self) -> bool:
+        """Claim what nobody has, release what is one's own."""
+        return self.may_decide and self.approval.assignee_id in (None, self.user.pk)
 
     @cached_property
     def my_vote(self) -> Decision | None:

@@ -74,17 +74,20 @@ def fitting(request: dict[str, Any], run: Run, value: Any) -> Any:
     """The edited value as the run can take it; for a gated call as its tool binds it.
 
     The schema says what fits, and an object whose keys it names takes no others. Without a schema the proposal's own
-    keys are the only ones known, and all of them are needed. Raises Invalid with what is wrong by path ($.to[0]).
+    keys are the only ones known, and all of them are needed; a gated call needs all its arguments in any case, for a
+    default that nobody saw was not approved. Raises Invalid with what is wrong by path ($.to[0]).
     """
-    schema, call = root_of(request.get("schema")), request.get("call")
-    if schema:
-        wrong = problems(value, closed(schema))
-    else:
-        wrong = other_keys(request["payload"], value, deep=call is None)
-    wrong = wrong or other_references(request["payload"], value)
+    schema, call, proposed = root_of(request.get("schema")), request.get("call"), request["payload"]
+    wrong = problems(value, closed(schema)) if schema else {}
+    if call is not None or not schema:
+        wrong = other_keys(proposed, value, deep=call is None) | wrong
+    wrong = wrong or other_references(proposed, value)
     if wrong:
         raise Invalid(_told(wrong), wrong)
-    return codec.restore(check_payload(run, request, value)) if call else value
+    if call is None:
+        return value
+    bound = check_payload(run, request, value)
+    return value if bound is value else codec.restore(bound)
 
 
 def fitting_answer(request: dict[str, Any], value: Any) -> Any:

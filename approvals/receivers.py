@@ -57,9 +57,4 @@ def close_approval(run: Run, entry: LedgerEntry, outcome: str, now: datetime, **
     if approval is None:
         return
     kind = EXPIRED if outcome in BY_DEADLINE else CLOSED
-    approval.append(
-        Activity(kind=kind, text=outcome, at=now),
-        outcome=outcome,
-        decided_at=now,
-        revision=approval.revision + 1,
-    )
+    approval.close(Activity(kind=kind, text=outcome, at=now), outcome, now)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
+from runs.core import words
 from runs.errors import Invalid
 
 if TYPE_CHECKING:
@@ -15,8 +17,8 @@ LONGEST = 20_000
 
 
 def storable_text(text: str) -> str:
-    """The text as every database can hold it: NUL and lone surrogates as the escapes \\x00 and \\ud800."""
-    return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
+    """The text as every database can hold it, all of it: NUL and lone surrogates as the escapes \\x00 and \\ud800."""
+    return words.storable_text(text, longest=sys.maxsize)
 
 
 def checked_text(text: object, field: str) -> str:

@@ -34,12 +34,13 @@ def why_not(approval: Approval, person: Person) -> str:
     if run.on_behalf_of_id == person.pk:
         return "This run works on your behalf, so somebody else has to decide (four eyes)."
     names = {person.get_username(), *person.groups.values_list("name", flat=True)}
-    if not names.isdisjoint(approval.excluded_names):
+    reviewers, excluded = approval.named_people()
+    if not names.isdisjoint(excluded):
         return "You are excluded from deciding this by the author of its graph."
-    if not approval.reviewer_names:
+    if not reviewers:
         return "Nobody is named to decide this; ask the operators of its graph."
-    if names.isdisjoint(approval.reviewer_names):
-        return f"Only {' or '.join(approval.reviewer_names)} can decide this, and you are not among them."
+    if names.isdisjoint(reviewers):
+        return f"Only {' or '.join(reviewers)} can decide this, and you are not among them."
     return ""
 
 
@@ -50,7 +51,7 @@ def is_person(person: Person) -> bool:
 
 def able(approval: Approval) -> QuerySet[User]:
     """The people who may decide it, by name."""
-    names, excluded = approval.reviewer_names, approval.excluded_names
+    names, excluded = approval.named_people()
     requesters = [pk for pk in (approval.run.created_by_id, approval.run.on_behalf_of_id) if pk is not None]
     people = get_user_model().objects
     barred = people.filter(Q(username__in=excluded) | Q(groups__name__in=excluded)).values("pk")

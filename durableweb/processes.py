@@ -37,10 +37,12 @@ class Part:
     start_again_at: float | None = None
     pause_seconds: float = FIRST_PAUSE_SECONDS
     groups: set[int] = field(default_factory=set)
+    _log_before: int = 0  # bytes of earlier lives
 
     def start(self) -> None:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with open(self.log, "ab") as log:
+            self._log_before = log.tell()
             self.process = subprocess.Popen(
                 self.command,
                 cwd=self.folder,
@@ -68,7 +70,8 @@ class Part:
             f"The {self.name} process ended ({_how(self.process.returncode)}); "
             f"it starts again in {self.pause_seconds:g} s. The end of {self.log}:"
         )
-        for line in self.log.read_text(errors="replace").splitlines()[-LAST_LINES:]:
+        words = self.log.read_bytes()[self._log_before :].decode(errors="replace")
+        for line in words.splitlines()[-LAST_LINES:]:
             self.say(f"    {line}")
         _kill(_family({self.process.pid}, self.groups))  # what it left behind
         self.start_again_at = now + self.pause_seconds

@@ -10,6 +10,7 @@ from django.core.files.storage import storages
 from django.db import IntegrityError, transaction
 
 from runs import clock
+from runs.boundaries import boundary
 from runs.core import codec
 from runs.core.errors import DurableError, TooLarge
 from runs.models.blob import Blob, BlobUse
@@ -28,6 +29,7 @@ def put(run_id: Any, content: bytes, media_type: str, limit: int) -> codec.BlobR
     if len(content) > limit:
         raise TooLarge("blob", len(content), limit)
     ref = codec.BlobRef(codec.digest(content), len(content), media_type)
+    boundary("blob")
     if not _touch(run_id, ref):
         name = f"{ref.sha256[:2]}/{ref.sha256}-{secrets.token_hex(4)}"
         stored = storages["default"].save(name, ContentFile(content))
@@ -44,6 +46,7 @@ def put(run_id: Any, content: bytes, media_type: str, limit: int) -> codec.BlobR
         except IntegrityError:  # another run stored the same bytes at the same moment
             storages["default"].delete(stored)
             _touch(run_id, ref)
+    boundary("stored")
     return ref
 
 

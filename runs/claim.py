@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 
 from runs import clock, registry
 from runs.boundaries import boundary
-from runs.closing import close_step, line_of
+from runs.closing import close_step, line_of, lines_of
 from runs.conf import conf
 from runs.core.errors import DurableError
 from runs.core.graph import Graph
@@ -97,6 +97,8 @@ class Claimer:
                 return run
             kind = "wake" if run.status == statuses.WAITING else "claim"
             lines = _take_answers(entries, now)
+            if kind == "wake":
+                lines = lines_of(entries)  # also what a person settled meanwhile
             move(
                 run,
                 kind,
@@ -128,7 +130,7 @@ class Claimer:
                 lines=lines.values(),
                 status=statuses.FAILED,
                 error_kind="poison",
-                error=f"Its node {run.node!r} killed {deaths} workers, the last one {run.leased_by} ({now:%c} UTC).",
+                error=f"Its node {run.node!r} killed {deaths} workers, the last one {run.leased_by} ({now:%Y-%m-%d %H:%M:%S} UTC).",
                 wake_at=None,
                 leased_by=None,
                 fence=run.fence + 1,
@@ -146,7 +148,7 @@ class Claimer:
             now,
             actor=self.worker,
             reason=left_by,
-            lines=[line_of(entry) for entry in entries],
+            lines=lines_of(entries),
             fence=run.fence + 1,
             leased_by=None,
             deaths=deaths,

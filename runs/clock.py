@@ -6,11 +6,13 @@ A worker's times in between are a reading plus its own monotonic clock, one that
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from django.db import connection
 
 AHEAD = timedelta()  # runs/testing.py moves it; always zero in production
+skip: Callable[[float], None] | None = None  # runs/testing.py: moves the clock where production waits
 
 _BOOT = getattr(time, "CLOCK_BOOTTIME", None)
 
@@ -26,7 +28,16 @@ def now() -> datetime:
 
 def elapsed() -> float:
     """Seconds on a clock that never goes back and counts the host's sleep."""
-    return time.clock_gettime(_BOOT) if _BOOT is not None else time.monotonic()
+    passed = time.clock_gettime(_BOOT) if _BOOT is not None else time.monotonic()
+    return passed + AHEAD.total_seconds()
+
+
+def to_sleep(seconds: float) -> float:
+    """How long to really sleep for a pause of that length: all of it, unless a test moves the clock instead."""
+    if skip is None:
+        return seconds
+    skip(seconds)
+    return 0.0
 
 
 class Reading:

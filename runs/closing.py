@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from runs import blobs, hooks
 from runs.core.chain import entry_line
-from runs.models.entry import EFFECT, IN_DOUBT, OPEN, LedgerEntry
+from runs.models.entry import DONE, EFFECT, IN_DOUBT, OPEN, LedgerEntry
 from runs.models.run import Run
 
 
@@ -36,6 +37,11 @@ def close_step(run: Run, outcome: str, now: datetime, *, ended: bool) -> dict[st
             continue
         lines[entry.key] = line_of(entry)
     return lines
+
+
+def lines_of(entries: Iterable[LedgerEntry]) -> list[list[object]]:
+    """What a checkpoint says of entries that live on; an answer that nobody has taken is left out: it may be undone."""
+    return [line_of(entry) for entry in entries if entry.status != DONE or entry.taken_at is not None]
 
 
 def line_of(entry: LedgerEntry) -> list[object]:

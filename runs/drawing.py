@@ -1,4 +1,4 @@
-"""A graph as geometry: nodes and edges in, boxes and paths out. No row, no clock, no colour; those are CSS's and the page's.
+"""A graph as geometry: nodes and edges in, boxes and paths out. No row, no clock, no colour.
 
 Two drawings of one graph: `wide` goes from left to right in layers (igraph's Sugiyama layout), `tall` is one column for
 a narrow screen. Edges that lead back run around the boxes, each in a lane of its own.
@@ -76,7 +76,7 @@ class Drawing:
 
 
 def wide(nodes: Sequence[str], edges: Sequence[Edge], end: str) -> Drawing:
-    """Layers from left to right. `nodes` in the order declared, the first is the start; `end` names the end in edges."""
+    """Layers from left to right. `nodes` as declared, the first is the start; `end` names the end in `edges`."""
     forward, back = _by_direction(nodes, edges, end)
     places, bends = _layers(nodes, forward, end)
     back = sorted(back, key=lambda edge: abs(_column(places, edge[0]) - _column(places, edge[1])))

@@ -13,6 +13,7 @@ from typing import Any  # states are the author's
 
 from django.db import connection
 
+from runs import clock
 from runs.boundaries import boundary
 from runs.claim import next_look
 from runs.core.commands import Command, Ended, Invoke, Pause, Together, carry_out, carry_out_async
@@ -26,6 +27,7 @@ from runs.durably import durably_or_lost
 from runs.ledger import RowLedger
 from runs.lease import Lease
 from runs.models.entry import LedgerEntry
+from runs.row_threads import RowThreads, and_part
 
 GATHER_THREADS = 16
 
@@ -42,7 +44,13 @@ class Drive:
     node_since: float = 0.0
 
     def run(self) -> Outcome | None:
-        """Drive synchronously, in this thread. Returns the outcome that ended the drive, None if handed back."""
+        """Drive in this thread. Returns the outcome that ended the drive, None if the run was handed back."""
+        if self.lease.graph.is_async:
+            rows = RowThreads(1)
+            try:
+                return asyncio.run(self.run_async(rows))
+            finally:
+                rows.close()
         try:
             while (outcome := self._next(self._execute)) is None:
                 if self._enough():
@@ -119,7 +127,7 @@ class Drive:
                 returned = await asyncio.wait_for(node.fn(face, self.state), node.limit.total_seconds())
             else:
                 plain = NodeRun(questions, _do_now)
-                returned = await loop.run_in_executor(None, partial(node.fn, plain, self.state))
+                returned = await loop.run_in_executor(None, and_part, partial(node.fn, plain, self.state))
         except BaseException as error:
             return self._excused(questions, error)
         finally:
@@ -185,7 +193,7 @@ class Drive:
 def _do_now(command: Command) -> Any:
     match command:
         case Pause(seconds):
-            time.sleep(seconds)
+            time.sleep(clock.to_sleep(seconds))
             return None
         case Invoke():
             boundary("call" if command.write else "read")
@@ -220,18 +228,18 @@ def _together(works: tuple[Any, ...]) -> list[Ended]:
         return list(pool.map(one, works))
 
 
-async def _do_async(rows: ThreadPoolExecutor | None, command: Command) -> Any:
+async def _do_async(rows: ThreadPoolExecutor, command: Command) -> Any:
     loop = asyncio.get_running_loop()
     match command:
         case Pause(seconds):
-            return await asyncio.sleep(seconds)
+            return await asyncio.sleep(clock.to_sleep(seconds))
         case Invoke():
             boundary("call" if command.write else "read")
             if command.is_async:
                 result = await _timed(command)
             else:
                 call = partial(command.fn, *command.positional, **command.arguments)
-                result = await loop.run_in_executor(None, call)
+                result = await loop.run_in_executor(None, and_part, call)
             boundary("called" if command.write else "was read")
             return result
         case Together(works):
@@ -240,7 +248,7 @@ async def _do_async(rows: ThreadPoolExecutor | None, command: Command) -> Any:
             return await loop.run_in_executor(rows, command)
 
 
-async def _ended(rows: ThreadPoolExecutor | None, work: Any) -> Ended:
+async def _ended(rows: ThreadPoolExecutor, work: Any) -> Ended:
     try:
         return Ended(await carry_out_async(work, partial(_do_async, rows)))
     except asyncio.CancelledError:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from django.db import InterfaceError, OperationalError, connection
 
+from runs import clock
 from runs.core.outcomes import Lost, Stop
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ def durably(act: Callable[[], T], again: Callable[[], T] | None = None) -> T:
                 raise
             log.warning("The database did not take a commit (%s); trying again", error)
             connection.close()
-            time.sleep(min(0.02 * 2**number, LONGEST_PAUSE_SECONDS))
+            time.sleep(clock.to_sleep(min(0.02 * 2**number, LONGEST_PAUSE_SECONDS)))
     raise AssertionError("unreachable: the last try returns or raises")
 
 

@@ -129,7 +129,7 @@ def _about(text: str) -> Q:
     if _is_id(text):
         found |= Q(pk=text)
     elif len(hexadecimal) >= 4 and all(letter in "0123456789abcdef" for letter in hexadecimal):
-        found |= Q(pk__endswith=hexadecimal)
+        found |= Q(pk__endswith=text.lower())
     return found
 
 

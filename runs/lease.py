@@ -31,6 +31,7 @@ class Lease:
         self, run: Run, graph: Graph, worker: str, reading: clock.Reading, state: StoredState
     ) -> None:
         self.run_id, self.graph, self.worker = run.id, graph, worker
+        self.run_text = str(run.id)
         self.fence, self.seq, self.head = run.fence, run.seq, run.head
         self.node, self.step, self.attempt = run.node, run.step, run.attempt
         self.answers = run.answers
@@ -133,7 +134,7 @@ class Lease:
         with self.lock:
             lines = list(self.lines.values())
         return Link(
-            run=str(self.run_id),
+            run=self.run_text,
             seq=self.seq + 1,
             kind=kind,
             step=step,

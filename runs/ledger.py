@@ -12,6 +12,7 @@ from typing import Any, TypeVar  # recorded values are the author's
 from django.db import IntegrityError, transaction
 
 from runs import blobs, clock, hooks, secrets, sql
+from runs.closing import line_of
 from runs.conf import conf
 from runs.core import codec, ledger
 from runs.core.errors import Permanent
@@ -33,7 +34,7 @@ class RowLedger:
 
     def __init__(self, lease: Lease, rows: list[LedgerEntry]) -> None:
         self.lease = lease
-        self.run_id = str(lease.run_id)
+        self.run_id = lease.run_text
         self.node, self.step = lease.node, lease.step + 1
         self.actor = lease.worker
         self.operators = [lease.graph.operators] if lease.graph.operators else []
@@ -59,8 +60,8 @@ class RowLedger:
 
     def record(self, entry: Entry, value: Any) -> Entry:
         """The outcome; the author gets the stored, decoded form, also the first time."""
-        text = codec.dumps(value)
-        text = secrets.guard().redact(text)
+        tree = secrets.guard().redact_tree(codec.flatten(value))
+        text = codec.encode(tree, sort=True)
         stored = blobs.offload_text(
             self.lease.run_id, text, entry.key, conf.blob_bytes, conf.value_limit_bytes
         )
@@ -97,27 +98,30 @@ class RowLedger:
 
     def supersede(self, entry: Entry) -> None:
         """A question whose subject has changed: closed, and asked anew under the next number."""
-        now = self.lease.now()
 
-        def close() -> bool:
+        def close() -> LedgerEntry | None:
             with transaction.atomic():
                 run, at = Run.objects.lock(self.lease.run_id)
                 if run.fence != self.lease.fence:
-                    return False
+                    return None
                 row = LedgerEntry.objects.get(pk=entry.id)
                 LedgerEntry.objects.filter(pk=row.pk).update(status="cancelled", answered_at=at)
                 row.refresh_from_db()
                 hooks.interrupt_closed.send(
                     sender=LedgerEntry, run=run, entry=row, outcome="superseded", now=at
                 )
-            return True
+            return row
 
         entry.status = ledger.CANCELLED
-        self._fenced(durably_or_lost(close))
-        self._saw(entry, now)
+        boundary("supersede")
+        row = self._fenced(durably_or_lost(close))
+        boundary("superseded")
+        with self.lease.lock:
+            self.lease.lines[entry.key] = line_of(row)
 
     def remark(self, entry: Entry | None, kind: str, body: str) -> None:
         """Evidence outside the chain; the one thing that may come late."""
+        boundary("remark")
         Remark.objects.create(
             run_id=self.lease.run_id,
             entry_id=entry.id if entry is not None else None,
@@ -165,7 +169,6 @@ class RowLedger:
 
     def put(self, content: bytes, media_type: str) -> codec.BlobRef:
         secrets.guard().refuse(content.decode("utf-8", "replace"), "blob")
-        boundary("blob")
         return durably_or_lost(
             lambda: blobs.put(self.lease.run_id, content, media_type, conf.value_limit_bytes)
         )
@@ -251,6 +254,7 @@ class RowLedger:
                     self._add(entry, now)
                 finally:
                     entry.result = kept
+                self._saw(entry, now)  # the text itself, not the reference that stands in the row
             else:
                 self._change(entry, changes | {"attempts": entry.attempts})
         except Stop:

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from runs import sentences, words
+from runs import elsewhere, sentences, words
 from runs.core.errors import DurableError
 from runs.differences import ABSENT, Difference, differences
 from runs.models import Blob, Checkpoint, GraphVersion, LedgerEntry, Run
@@ -63,6 +63,7 @@ class EntryView:
     by: str
     remarks: list[Any]
     open: bool
+    page: str = ""  # where it is decided
 
 
 class RunPage:
@@ -122,9 +123,19 @@ class RunPage:
         return sentences.actor(self.run.leased_by or "")
 
     @property
+    def count(self) -> int:
+        """How many checkpoints the run has; they are numbered from 0."""
+        return self.run.seq + 1
+
+    @property
+    def tries(self) -> int:
+        """Which try of the step this is; an ended run has none under way."""
+        return 0 if self.run.ended else self.run.attempt + 1
+
+    @property
     def earlier(self) -> int:
         """How many checkpoints are not shown."""
-        return self.checkpoints[0].seq - 1 if self.checkpoints else 0
+        return self.checkpoints[0].seq if self.checkpoints else 0
 
     @cached_property
     def picture(self) -> Picture | None:
@@ -163,7 +174,7 @@ class RunPage:
         against = self.against if self.against is not None else row.seq - 1
         try:
             state = StoredState.load(self.run.pk, row.seq).tree
-            other = StoredState.load(self.run.pk, against).tree if 0 < against <= self.run.seq else ABSENT
+            other = StoredState.load(self.run.pk, against).tree if 0 <= against <= self.run.seq else ABSENT
         except DurableError as error:
             return CheckpointView(row, sentences.kind(row), sentences.actor(row.actor), problem=str(error))
         return CheckpointView(
@@ -175,6 +186,15 @@ class RunPage:
             lines=[_line(one) for one in differences(other, state)] if other is not ABSENT else [],
             weight=words.size(len(row.body.encode())),
         )
+
+    @cached_property
+    def _elsewhere(self) -> dict[int, str]:
+        return elsewhere.addresses([entry for entry in self.entries if entry.kind == "interrupt"])
+
+    @property
+    def questions(self) -> list[EntryView]:
+        """Those that are open and have a page to answer them on."""
+        return [view for view in self.ledger if view.entry.status == "open" and view.page]
 
     @cached_property
     def ledger(self) -> list[EntryView]:
@@ -190,6 +210,8 @@ class RunPage:
 
     def _entry(self, entry: LedgerEntry) -> EntryView:
         end = entry.answered_at or (self.now if entry.status in ("open", "in_doubt") else None)
+        if end == entry.opened_at:
+            end = None  # recorded without an intent: how long the call took is not known
         return EntryView(
             entry,
             sentences.asked(entry),
@@ -200,6 +222,7 @@ class RunPage:
             sentences.actor(entry.answered_by),
             list(entry.remarks.all()),
             open=entry.pk == self.entry,
+            page=self._elsewhere.get(entry.pk, ""),
         )
 
 

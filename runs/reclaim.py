@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from django.db import transaction
 
-from runs.closing import close_step, line_of
+from runs.closing import close_step, lines_of
 from runs.core.errors import Transient
 from runs.durably import durably
 from runs.hooks import run_ended
@@ -70,4 +70,4 @@ def _hand_back(run_id: object, fence: int, worker: str, reason: str) -> None:
 
 def lines_of_step(run: Run) -> list[list[object]]:
     """Every entry of the step in progress: what the worker opened since its last checkpoint is covered by this one."""
-    return [line_of(entry) for entry in LedgerEntry.objects.filter(run=run, step=run.step + 1).order_by("id")]
+    return lines_of(LedgerEntry.objects.filter(run=run, step=run.step + 1).order_by("id"))

@@ -34,6 +34,10 @@ def about(run: Run, entries: Iterable[LedgerEntry], last: Checkpoint | None, now
     """The run as it stands. `entries` are those of the step in progress that are open or in doubt."""
     entries = list(entries)
     doubtful = next((entry for entry in entries if entry.status == "in_doubt"), None)
+    if doubtful is not None and run.ended:
+        ended = _SENTENCES[run.status](run, entries, last, now)
+        text = _("%(ended)s; whether %(call)s happened is still open")
+        return Sentence(text % {"ended": ended.text, "call": doubtful.name}, "in_doubt", ended.since)
     if doubtful is not None:
         return Sentence(
             _("Waiting for someone to say whether %(call)s happened") % {"call": doubtful.name},
@@ -60,8 +64,8 @@ def _running(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now:
             since,
         )
     text = _("Running %(node)s, step %(step)s") % {"node": run.node, "step": run.step + 1}
-    if run.attempt > 1:
-        text = _("%(running)s, try %(attempt)s") % {"running": text, "attempt": run.attempt}
+    if run.attempt:
+        text = _("%(running)s, try %(attempt)s") % {"running": text, "attempt": run.attempt + 1}
     return Sentence(text, run.status, since)
 
 
@@ -70,6 +74,12 @@ def _waiting(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now:
     since = min((entry.opened_at for entry in open_ones), default=last.at if last else run.created_at)
     due_at = min((entry.due_at for entry in open_ones if entry.due_at), default=None)
     if not open_ones:
+        sent = next((entry for entry in entries if entry.status == "open" and entry.tried_at), None)
+        if sent is not None:
+            text = _("%(call)s was sent and no answer came; what became of it is looked into") % {
+                "call": sent.name
+            }
+            return Sentence(text, run.status, sent.tried_at, sent.due_at)
         answered = next(
             (entry for entry in entries if entry.status == "done" and entry.taken_at is None), None
         )
@@ -84,7 +94,7 @@ def _waiting(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now:
     asked = stored(open_ones[0].request)
     people = reviewers(asked)
     question = words.printable(asked.get("question") or open_ones[0].name)
-    text = _("Waiting for %(people)s: %(question)s") % {"people": people, "question": question}
+    text = _("Waiting for %(people)s to answer “%(question)s”") % {"people": people, "question": question}
     return Sentence(text, run.status, since, due_at)
 
 
@@ -93,7 +103,10 @@ def _retrying(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now
     text = _("Try %(attempt)s of %(node)s failed") % {"attempt": run.attempt, "node": run.node}
     if reason:
         text = f"{text}: {reason}"
-    return Sentence(text, run.status, last.at if last else None, run.wake_at)
+    begin = last.at if last else None
+    if run.wake_at is not None and run.wake_at <= now:
+        return Sentence(_("%(text)s; the next one is due now") % {"text": text}, run.status, begin)
+    return Sentence(text, run.status, begin, run.wake_at)
 
 
 def _completed(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now: datetime) -> Sentence:
@@ -138,7 +151,7 @@ FAILURES = {
 
 KINDS = {
     "start": gettext_lazy("started"),
-    "claim": gettext_lazy("taken over after a lost lease"),
+    "claim": gettext_lazy("claimed"),
     "lost": gettext_lazy("lost its worker"),
     "wake": gettext_lazy("woke"),
     "step": gettext_lazy("step"),
@@ -163,14 +176,13 @@ def happened(event: Checkpoint) -> str:
     """What befell a step, from the checkpoint that says so."""
     reason = first_line(event.reason)
     said = {
-        "claim": _("Worker died or fell silent; %(actor)s took over") % {"actor": actor(event.actor)},
-        "lost": _("Worker lost its lease"),
+        "lost": _("Its worker died or fell silent"),
         "retry": _("Try %(attempt)s failed") % {"attempt": event.attempt},
         "hand_back": _("Handed back by %(actor)s") % {"actor": actor(event.actor)},
         "fail": _("Failed"),
         "cancel": _("Cancelled by %(actor)s") % {"actor": actor(event.actor)},
     }.get(event.kind, kind(event))
-    return f"{said}: {reason}" if reason and event.kind != "claim" else said
+    return f"{said}: {reason}" if reason and event.kind != "lost" else said
 
 
 def asked(entry: LedgerEntry) -> str:
@@ -206,9 +218,13 @@ def reviewers(request: dict[str, Any]) -> str:
 
 
 def actor(name: str) -> str:
-    """Workers are named host:boot:pid:started; a reader needs host and pid."""
+    """Workers are named host:boot:pid:started, of which a reader needs host and pid; people are `user NAME`."""
     parts = name.split(":")
-    return _("worker %(host)s/%(pid)s") % {"host": parts[0], "pid": parts[2]} if len(parts) == 4 else name
+    return (
+        _("worker %(host)s/%(pid)s") % {"host": parts[0], "pid": parts[2]}
+        if len(parts) == 4
+        else name.removeprefix("user ")
+    )
 
 
 def first_line(text: str) -> str:

@@ -28,6 +28,7 @@ from runs.durably import durably
 from runs.models.run import Run
 from runs.models.worker import GraphVersion, Worker
 from runs.reclaim import take_from_stuck
+from runs.row_threads import RowThreads
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ class Shift:
         self.lost_threads = 0
         self.steps_done = 0
         self.pool = ThreadPoolExecutor(self.runs_at_once, thread_name_prefix="drive")
-        self.rows = ThreadPoolExecutor(4, thread_name_prefix="rows")
+        self.rows = RowThreads(4)
         self.loop: asyncio.AbstractEventLoop | None = None
 
     def work(self) -> int:
@@ -130,7 +131,8 @@ class Shift:
     def _loop(self) -> asyncio.AbstractEventLoop:
         if self.loop is None:
             self.loop = asyncio.new_event_loop()
-            threading.Thread(target=self.loop.run_forever, name="async nodes", daemon=True).start()
+            self.loop_thread = threading.Thread(target=self.loop.run_forever, name="async nodes", daemon=True)
+            self.loop_thread.start()
         return self.loop
 
     def _wait_for_one(self) -> None:
@@ -168,9 +170,13 @@ class Shift:
         while self.drives and time.monotonic() < until:
             self._wait_for_one()
         self.pool.shutdown(wait=False, cancel_futures=True)
-        self.rows.shutdown(wait=False)
         if self.loop is not None:
             self.loop.call_soon_threadsafe(self.loop.stop)
+            self.loop_thread.join(conf.grace_seconds)
+            if not self.loop.is_running():
+                self.loop.run_until_complete(self.loop.shutdown_default_executor())
+                self.loop.close()
+        self.rows.close()
         if self.drives or self.lost_threads:
             log.warning("The shift ends with %s runs inside a node; their leases run out", len(self.drives))
 

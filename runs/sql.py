@@ -5,11 +5,16 @@ Everything here is fenced: it changes rows only while the run still has the fenc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any  # column values
 
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
 
 from runs.core.chain import Link
 
@@ -74,20 +79,43 @@ def advance(run: bytes | Any, fence: int, seq: int, changes: Mapping[str, Any], 
         link.seq, link.kind, link.step, link.node, link.status, link.version, link.attempt, link.fence, link.body,
         link.snapshot, link.actor, link.reason, link.at, link.entries, link.body_digest, link.salt, link.digest,
     ]  # fmt: skip
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
+    database = connections["default"]
+    if database.vendor == "postgresql":
+        with database.cursor() as cursor:
             cursor.execute(_one_statement(names, parked), [*values, run, fence, seq, *row])
             return cursor.rowcount == 1
     update, insert = _two_statements(names, parked)
-    adapt = connection.ops.adapt_datetimefield_value
-    values = [adapt(value) if hasattr(value, "astimezone") else value for value in values]
-    row[12] = adapt(link.at)
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(update, [*values, run.hex, fence, seq])
+    with brief_transaction(database) as cursor:
+        cursor.execute(update, [*map(_sqlite_value, values), run.hex, fence, seq])
         if cursor.rowcount != 1:
             return False
-        cursor.execute(insert, [run.hex, *row])
+        cursor.execute(insert, [run.hex, *map(_sqlite_value, row)])
     return True
+
+
+@contextmanager
+def brief_transaction(database: BaseDatabaseWrapper) -> Iterator[CursorWrapper]:
+    """A transaction of a few statements on SQLite: what atomic() does, without what only nesting needs."""
+    if database.in_atomic_block:
+        with transaction.atomic(), database.cursor() as cursor:
+            yield cursor
+        return
+    with database.cursor() as cursor:
+        cursor.execute("BEGIN IMMEDIATE")
+        try:
+            yield cursor
+            cursor.execute("COMMIT")
+        except BaseException:
+            if database.connection is not None and database.connection.in_transaction:
+                cursor.execute("ROLLBACK")
+            raise
+
+
+def _sqlite_value(value: Any) -> Any:
+    """As Django's backend writes it: a moment is text, in UTC, without its zone."""
+    if type(value) is datetime:
+        return str(value.astimezone(UTC).replace(tzinfo=None))
+    return value
 
 
 @lru_cache(maxsize=64)
@@ -165,10 +193,9 @@ def add_entry(run: Any, fence: int, row: Mapping[str, Any]) -> int | None:
             cursor.execute(f"{statement} RETURNING id", [run, fence, *values])
             added = cursor.fetchone()
             return added[0] if added else None
-    adapt = connection.ops.adapt_datetimefield_value
-    values = [adapt(value) if hasattr(value, "astimezone") else value for value in values]
+    values = list(map(_sqlite_value, values))
     places = ", ".join(["%s"] * len(ENTRY))
-    with transaction.atomic(), connection.cursor() as cursor:
+    with brief_transaction(connection) as cursor:
         cursor.execute(
             f"INSERT INTO runs_ledgerentry (run_id, {columns}) SELECT id, {places} FROM runs_run"
             " WHERE id = %s AND fence = %s AND status = 'running' RETURNING id",
@@ -195,9 +222,8 @@ def change_entry(
         with connection.cursor() as cursor:
             cursor.execute(statement, [run, fence, *values, entry, *statuses])
             return cursor.rowcount == 1
-    adapt = connection.ops.adapt_datetimefield_value
-    values = [adapt(value) if hasattr(value, "astimezone") else value for value in values]
-    with transaction.atomic(), connection.cursor() as cursor:
+    values = list(map(_sqlite_value, values))
+    with brief_transaction(connection) as cursor:
         cursor.execute(
             f"UPDATE runs_ledgerentry SET {sets} WHERE id = %s AND status IN ({among}) AND EXISTS"
             " (SELECT 1 FROM runs_run WHERE id = %s AND fence = %s AND status = 'running')",
@@ -220,9 +246,7 @@ def heartbeat(worker: str, held: list[tuple[Any, int]], wake_at: Any) -> set[Any
     for run, fence in held:
         values += [run if postgres else run.hex, fence]
     if not postgres:
-        values[0] = connection.ops.adapt_datetimefield_value(wake_at)
-    import uuid
-
+        values[0] = _sqlite_value(wake_at)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement, values)
         return {row[0] if postgres else uuid.UUID(row[0]) for row in cursor.fetchall()}

@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 
 from runs import clock, registry
 from runs.announce import announce
+from runs.boundaries import boundary
 from runs.core import codec
 from runs.core.errors import CodecError, DurableError
 from runs.core.graph import Graph
@@ -74,8 +75,11 @@ def start(
             announce()
         return run
 
+    boundary("start")
     try:
-        return durably(create, again=lambda: Run.objects.filter(pk=run_id).first() or create())
+        run = durably(create, again=lambda: Run.objects.filter(pk=run_id).first() or create())
+        boundary("started")
+        return run
     except IntegrityError:
         earlier = _earlier(known, key, tree) if key is not None else None
         if earlier is None:

@@ -20,7 +20,7 @@ BODIES = (
 class StoredState:
     """`tree` is what the node sees, as plain JSON; `stored` the same with long texts in blobs."""
 
-    __slots__ = ("run_id", "tree", "stored", "snapshot_bytes", "patches_bytes")
+    __slots__ = ("run_id", "tree", "stored", "snapshot_bytes", "patches_bytes", "blob_bytes", "limit")
 
     def __init__(self, run_id: Any) -> None:
         self.run_id = run_id
@@ -28,6 +28,7 @@ class StoredState:
         self.stored: Any = None
         self.snapshot_bytes = 0
         self.patches_bytes = 0
+        self.blob_bytes, self.limit = conf.blob_bytes, conf.value_limit_bytes
 
     @classmethod
     def load(cls, run_id: Any, seq: int) -> StoredState:
@@ -68,7 +69,7 @@ class StoredState:
         if not operations:
             return Change(self, tree, stored, "", False)
         text = codec.encode(operations)
-        if len(text) > conf.blob_bytes and stored is tree:
+        if len(text) > self.blob_bytes and stored is tree:
             stored = self._offloaded(tree)
             if stored is not tree:
                 text = codec.encode(patch.diff(self.stored, stored))
@@ -80,17 +81,15 @@ class StoredState:
 
     def _offloaded(self, tree: Any) -> Any:
         stored = blobs.offload_tree(
-            self.run_id, tree, self.tree, self.stored, conf.blob_bytes, conf.value_limit_bytes
+            self.run_id, tree, self.tree, self.stored, self.blob_bytes, self.limit
         )
         return tree if stored == tree else stored
 
     def _admit(self, text: str) -> None:
         """The hard limit and the secrets guard; both name what is wrong before anything is written."""
         size = self.snapshot_bytes + self.patches_bytes + len(text)
-        if size > conf.value_limit_bytes and (
-            len(text) > conf.value_limit_bytes or self._exact() > conf.value_limit_bytes
-        ):
-            raise TooLarge("$", size, conf.value_limit_bytes)
+        if size > self.limit and max(len(text), self._exact()) > self.limit:
+            raise TooLarge("$", size, self.limit)
         watch = guard()
         if watch.find(text) is not None:
             watch.refuse(text, _place(watch, text))

@@ -15,8 +15,9 @@ from runs.core.graph import END
 if TYPE_CHECKING:
     from runs.models import Checkpoint, LedgerEntry, Run
 
-RESTS = frozenset({"wait", "retry", "hand_back"})  # after these nobody works until the next checkpoint
-TOLD = frozenset({"claim", "lost", "retry", "hand_back", "fail", "cancel", "repair"})  # what befell a step
+COMMITS = frozenset({"step", "complete"})
+RESTS = frozenset({"start", "wait", "retry", "lost", "hand_back"})  # nobody works until the next checkpoint
+TOLD = frozenset({"lost", "retry", "hand_back", "fail", "cancel", "repair"})  # what befell a step
 
 
 @dataclass
@@ -41,7 +42,7 @@ class Step:
 
     @property
     def kills(self) -> int:
-        return sum(event.kind == "claim" for event in self.events)
+        return sum(event.kind == "lost" for event in self.events)
 
 
 @dataclass
@@ -79,36 +80,46 @@ class Story:
 
 
 def tell(run: Run, checkpoints: Sequence[Checkpoint], entries: Sequence[LedgerEntry], now: datetime) -> Story:
-    """The steps that `checkpoints` (a run's latest, in order, without gaps) tell of, the last one perhaps open."""
+    """The steps that `checkpoints` (a run's latest, in order, without gaps) tell of, the last one perhaps open.
+
+    A checkpoint of kind step or complete names the node that committed; every other one the node in progress.
+    """
     if not checkpoints:
         return Story([], [], run.created_at, max(now, run.created_at))
-    first = checkpoints[0]
-    at = Step(first.step + 1, first.node, first.at, checkpoint=first.seq)
-    steps, idle = [at], []
-    before = first
-    for checkpoint in checkpoints[1:]:
-        if before.kind in RESTS:
+    first, steps, idle = checkpoints[0], [], []
+    at: Step | None = None
+    before: Checkpoint | None = None
+    begin = first.at
+    for checkpoint in checkpoints:
+        if before is not None and before.kind in RESTS:
             idle.append((before.at, checkpoint.at))
-        at.checkpoint = checkpoint.seq
-        if checkpoint.step > before.step:
-            at.end, at.status = checkpoint.at, "completed"
-            if checkpoint.kind != "complete":
-                at = Step(checkpoint.step + 1, checkpoint.node, checkpoint.at, checkpoint=checkpoint.seq)
-                steps.append(at)
-        elif checkpoint.kind in TOLD:
-            at.events.append(checkpoint)
+        commits = checkpoint.kind in COMMITS
+        if at is None and not (commits and before is None):
+            at = Step(checkpoint.step + (not commits), checkpoint.node, begin)
+            steps.append(at)
+        if at is not None:
+            at.checkpoint = checkpoint.seq
+            if commits:
+                at.end, at.status = checkpoint.at, "completed"
+            elif checkpoint.kind in TOLD:
+                at.events.append(checkpoint)
+        if commits:
+            at, begin = None, checkpoint.at
         before = checkpoint
+    last = checkpoints[-1]
+    if at is None and not run.ended:
+        at = Step(run.step + 1, run.node, begin, checkpoint=last.seq)
+        steps.append(at)
     end = run.finished_at if run.ended and run.finished_at else now
-    if before.kind in RESTS and not run.ended:
-        idle.append((before.at, end))
-    _close(run, at, before)
+    if last.kind in RESTS and not run.ended:
+        idle.append((last.at, end))
+    if at is not None:
+        _close(run, at, last)
     _share_out(steps, entries)
-    return Story(steps, idle, first.at, max(end, before.at))
+    return Story(steps, idle, first.at, max(end, last.at))
 
 
 def _close(run: Run, at: Step, last: Checkpoint) -> None:
-    if at.status == "completed":
-        return
     at.status = run.status
     if run.ended:
         at.end = run.finished_at or last.at

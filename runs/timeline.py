@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 ICONS = {"effect": "effect", "interrupt": "user", "signal": "signal", "timer": "timer", "child": "child"}
 EVENT_ICONS = {
-    "claim": "kill",
     "lost": "kill",
     "retry": "retrying",
     "hand_back": "resume",
@@ -113,7 +112,7 @@ def _entry(entry: LedgerEntry, axis: waterfall.Axis, story: Story) -> Row:
         words.status_word(
             "waiting" if look == "wait" and entry.status in ("open", "done") else entry.status
         ).slug,
-        words.span(end - entry.opened_at),
+        words.span(end - entry.opened_at) if end > entry.opened_at else "",
         [Bar(look, axis.place(entry.opened_at, end))],
         part=True,
         entry=entry.pk,
@@ -124,12 +123,11 @@ def _entry(entry: LedgerEntry, axis: waterfall.Axis, story: Story) -> Row:
 def _event(event: Checkpoint, axis: waterfall.Axis, story: Story, end: datetime) -> Row:
     rest = next((later for begin, later in story.idle if begin == event.at), None)
     bars = [Bar("gap", axis.place(event.at, rest))] if rest is not None else []
-    if event.kind in ("claim", "lost"):
-        bars = [Bar("kill", axis.place(event.at, event.at))]
+    if event.kind == "lost":
+        bars = [Bar("kill", axis.place(event.at, event.at)), *bars]
     elif not bars:
         bars = [Bar("effect", axis.place(event.at, min(event.at + timedelta(milliseconds=1), end)))]
     status = {
-        "claim": "failed",
         "lost": "failed",
         "retry": "retrying",
         "fail": "failed",

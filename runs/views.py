@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
-from runs import blobs, clock
+from runs import blobs, clock, registry
+from runs.errors import Refusal
 from runs.filters import PAGE, STILL, TRIES, RunFilter, counted
 from runs.models import Blob, Run
 from runs.models.statuses import STATUSES
@@ -57,6 +60,25 @@ def run_blob(request: HttpRequest, run_id: UUID, sha256: str) -> HttpResponseBas
     return response
 
 
+@require_POST
+def run_cancellation(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """Cancel, for operators of the graph; the reason is in the trail."""
+    run = _visible(request, run_id)
+    if not _may_operate(request, run):
+        raise PermissionDenied(_("Only operators of %(graph)s may cancel its runs.") % {"graph": run.graph})
+    reason = request.POST.get("reason", "").strip()
+    if not reason:
+        messages.error(request, _("Not cancelled: say why, for it goes into the trail."))
+        return redirect(run)
+    try:
+        run.cancel(f"user {request.user.get_username()}", reason)
+    except Refusal as refusal:
+        messages.error(request, refusal.message)
+    else:
+        messages.success(request, _("Run %(run)s is cancelled.") % {"run": run.short_id})
+    return redirect(run)
+
+
 def _list(request: HttpRequest, frozen: bool = False) -> dict[str, Any]:
     now, chosen = clock.now(), RunFilter.read(request.GET)
     seen = Run.objects.visible_to(request.user)
@@ -89,12 +111,24 @@ def _one(request: HttpRequest, run_id: UUID) -> dict[str, Any]:
     page = RunPage(run, clock.now(), at=at, against=against, entry=entry)
     if at is not None and page.checkpoint is None:
         raise Http404(_("Run %(run)s has no checkpoint %(seq)s.") % {"run": run.short_id, "seq": at})
-    return {"now": page.now, "page": page, "run": run, "query": request.GET.urlencode()}
+    may_operate = _may_operate(request, run)
+    return {
+        "now": page.now,
+        "page": page,
+        "run": run,
+        "query": request.GET.urlencode(),
+        "may_operate": may_operate,
+    }
 
 
 def _visible(request: HttpRequest, run_id: UUID) -> Run:
     runs = Run.objects.visible_to(request.user).select_related("created_by", "on_behalf_of", "parent")
     return get_object_or_404(runs, pk=run_id)
+
+
+def _may_operate(request: HttpRequest, run: Run) -> bool:
+    groups = set(request.user.groups.values_list("name", flat=True))
+    return request.user.has_perm("runs.repair") or run.graph in registry.operated_by(groups)
 
 
 def _number(request: HttpRequest, name: str) -> int | None:

@@ -1,7 +1,7 @@
 """Time from left to right, in per cent of a lane. Pure: moments in, places out.
 
-Time in which nobody worked (a wait for a person, a long back-off) is folded: it gets a fixed, narrow strip, and the strip
-says how long it was. Everything else keeps its proportions.
+Time in which nobody worked (a wait for a person, a long back-off) is folded: it gets a fixed, narrow strip, and the
+strip says how long it was. Everything else keeps its proportions.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ IN_CI = os.environ.get("CI") == "true"
 if os.environ.get("DURABLEWEB_TESTING") != "1":
     _home = tempfile.mkdtemp(prefix="durableweb-test-")
     atexit.register(shutil.rmtree, _home, ignore_errors=True)
-    for _name in [name for name in os.environ if name.startswith("DURABLEWEB_")]:
+    for _name in [name for name in os.environ if name.startswith(("DURABLEWEB_", "REDIS_URL"))]:
         del os.environ[_name]  # the developer's own installation
     os.environ |= {
         "DJANGO_SETTINGS_MODULE": "durableweb.settings",
@@ -28,6 +28,9 @@ if os.environ.get("DURABLEWEB_TESTING") != "1":
         "DURABLEWEB_ALLOWED_HOSTS": "testserver,localhost,127.0.0.1",
         "DURABLEWEB_LEASE_SECONDS": "2",
     }
+
+elif _worker := os.environ.get("PYTEST_XDIST_WORKER"):  # a database file, blobs and mail of its own
+    os.environ["DURABLEWEB_HOME"] = os.path.join(os.environ["DURABLEWEB_HOME"], _worker)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -44,7 +47,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         other = [item for item in items if item.get_closest_marker("postgres_only")]
     if other:
         config.hook.pytest_deselected(items=other)
-        items[:] = [item for item in items if item not in other]
+        left_out = set(other)
+        items[:] = [item for item in items if item not in left_out]
 
 
 def on_postgres() -> bool:
@@ -74,6 +78,16 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
         report.longrepr = (
             f"{collector.nodeid} was skipped, and with CI=true nothing may be: {report.longrepr}"
         )
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings_xdist_suffix(request: pytest.FixtureRequest) -> None:
+    """On SQLite each worker of pytest-xdist has a home of its own; the name stays as child processes expect it."""
+    from pytest_django.fixtures import _set_suffix_to_test_databases
+
+    worker = getattr(request.config, "workerinput", {}).get("workerid")
+    if worker and on_postgres():
+        _set_suffix_to_test_databases(suffix=worker)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -92,6 +92,10 @@ class Field:
         return self.kind in (OBJECT, LIST)
 
     @property
+    def has_seconds(self) -> bool:
+        return self.kind == MOMENT and not self.text.endswith(":00") and self.text.count(":") == 2
+
+    @property
     def is_long_json(self) -> bool:
         return "\n" in self.text or len(self.text) > 80
 

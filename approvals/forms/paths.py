@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from typing import Any  # a schema is whatever JSON can hold
 
 ROOT = "$"
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
@@ -23,6 +24,13 @@ def path_text(parts: Iterable[str | int]) -> str:
     for part in parts:
         path = below(path, part)
     return path
+
+
+def title_of(properties: Any, name: str) -> str:
+    """The title that a schema's `properties` give a name, if any."""
+    told = properties.get(name) if isinstance(properties, dict) else None
+    title = told.get("title") if isinstance(told, dict) else None
+    return title if isinstance(title, str) else ""
 
 
 def label_of(key: str | int, title: str = "") -> str:

@@ -12,7 +12,8 @@ from typing import Any  # payloads and schemas are whatever JSON can hold
 
 from approvals.forms import fields as kind
 from approvals.forms.fields import FRESH_ROW, Choice, Field
-from approvals.forms.paths import ROOT, below, label_of
+from approvals.forms.order import in_order
+from approvals.forms.paths import ROOT, below, label_of, title_of
 from approvals.forms.schemas import described, root_of
 from approvals.forms.values import ABSENT, json_text, lines, same, shows_whole, visible
 from runs.core.codec_tree import MARK
@@ -81,7 +82,7 @@ class _Builder:
         known = schema.get("properties") or {}
         others = schema.get("additionalProperties", {})
         required = set(schema.get("required") or ())
-        names = [*held, *(name for name in known if name not in held)]
+        names = in_order([*held, *(name for name in known if name not in held)], list(known), held)
         if not names and spot["depth"]:
             return None
         before = spot["before"]
@@ -91,7 +92,7 @@ class _Builder:
                 known.get(name, others if isinstance(others, dict) else {}),
                 name=below(spot["name"], name),
                 key=name,
-                label=label_of(name, _title(known.get(name))),
+                label=label_of(name, title_of(known, name)),
                 before=before.get(name, ABSENT) if isinstance(before, dict) else ABSENT,
                 required=name in required or (name in held and name not in known),
                 depth=spot["depth"] + 1,
@@ -167,7 +168,7 @@ class _Builder:
         return self.made(kind.INTEGER if whole else kind.NUMBER, value, schema, text=text, mode=mode, **spot)
 
     def as_boolean(self, value: Any, schema: dict[str, Any], **spot: Any) -> Field | None:
-        if isinstance(value, bool) and not spot["nullable"] and spot["required"]:
+        if isinstance(value, bool) and not spot["nullable"]:
             return self.made(kind.BOOLEAN, value, schema, text="on" if value else "", **spot)
         return self.as_choice(value, {**schema, "enum": [True, False]}, **spot)
 
@@ -214,11 +215,6 @@ class _Builder:
     def is_blank_row(self, value: Any, spot: dict[str, Any]) -> bool:
         """An item that is being added, or a part that must be there: shown open; an optional part is not."""
         return value is ABSENT and spot["required"] and spot["depth"] < MAX_DEPTH - 2
-
-
-def _title(schema: Any) -> str:
-    title = schema.get("title") if isinstance(schema, dict) else None
-    return title if isinstance(title, str) else ""
 
 
 def _choice_label(value: Any) -> str:

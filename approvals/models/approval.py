@@ -134,14 +134,18 @@ class Approval(Deciding, Undoing, Tending, models.Model):
     def payload_digest(self) -> str:
         return self.amendment.payload_digest if self.amendment is not None else self.proposal_digest
 
+    def named_people(self) -> tuple[list[str], list[str]]:
+        """Who may decide and who is excluded: user and group names as the author wrote them. One query."""
+        rows = list(self.reviewers.all())
+        return [row.name for row in rows if not row.excluded], [row.name for row in rows if row.excluded]
+
     @property
     def reviewer_names(self) -> list[str]:
-        """Users and groups who may decide, as the author named them."""
-        return [reviewer.name for reviewer in self.reviewers.all() if not reviewer.excluded]
+        return self.named_people()[0]
 
     @property
     def excluded_names(self) -> list[str]:
-        return [reviewer.name for reviewer in self.reviewers.all() if reviewer.excluded]
+        return self.named_people()[1]
 
     def lock(self) -> None:
         """Hold this row until the transaction ends, and read it anew. Whoever needs the Run locks that first."""

@@ -29,6 +29,7 @@ from approvals.words import (
 from runs import clock
 from runs.conf import conf
 from runs.core import codec
+from runs.durably import durably
 from runs.errors import Conflict, NotAllowed
 from runs.models import LedgerEntry, Run
 
@@ -68,8 +69,7 @@ class Deciding:
         must_see(self, by)
         said = listen(self, by, verdict, payload, reason, revision, operation_id, via, seen, signed_in)
         try:
-            with transaction.atomic():
-                return self._hear(said)
+            return durably(lambda: self._hear(said))
         except (Conflict, NotAllowed) as refusal:
             self._remember_refusal(said, refusal)
             raise
@@ -79,6 +79,7 @@ class Deciding:
                 raise
             return earlier
 
+    @transaction.atomic
     def _hear(self: Approval, said: Said) -> Decision:
         run, now = Run.objects.lock(self.run_id)
         entry = LedgerEntry.objects.get(pk=self.entry_id)
@@ -197,11 +198,15 @@ class Deciding:
     def _remember_refusal(self: Approval, said: Said, refusal: Conflict | NotAllowed) -> None:
         """Put the attempt in the trail, in a transaction of its own: the refused one was rolled back."""
         kind = LATE if isinstance(refusal, TooLate) else REFUSED
-        with transaction.atomic():
+
+        @transaction.atomic
+        def write() -> None:
             self.lock()
             self.append(
                 Activity(kind=kind, by=said.by, text=f"{said.verdict}: {refusal.message}", at=clock.now())
             )
+
+        durably(write)
 
 
 def said_before(said: Said) -> Decision | None:

@@ -10,6 +10,7 @@ from approvals.models.activity import Activity
 from approvals.refusals import must_be_open, must_see
 from approvals.tally import tally
 from approvals.words import TAKEN_BACK, UNDONE
+from runs.durably import durably
 from runs.errors import Conflict, NotAllowed
 from runs.models import LedgerEntry, Run
 
@@ -48,13 +49,30 @@ class Undoing:
     def take_back(self: Approval, by: User) -> None:
         """Take back one's vote while the quorum is not met. Raises Conflict if there is none, or it is too late."""
         must_see(self, by)
-        with transaction.atomic():
-            now = self._hold_with_run()
-            must_be_open(self)
-            vote = self.votes.filter(by=by).select_related("decision").first()
-            if vote is None:
-                raise Conflict("You have no vote here to take back.")
-            self._withdraw(vote.decision, TAKEN_BACK, by, now, moves=vote.decision_id == self.amendment_id)
+        durably(lambda: self._take_back(by))
+
+    @transaction.atomic
+    def _undo(self: Approval, by: User) -> None:
+        now = self._hold_with_run()
+        if self.is_open:
+            raise Conflict("There is nothing to undo: this is open.")
+        if self.conclusion is None:
+            raise Conflict(
+                f"No person decided this ({self.outcome.replace('_', ' ')}), so nobody can undo it."
+            )
+        if self.conclusion.by_id != by.pk:
+            raise NotAllowed(f"Only {self.conclusion.by.get_username()}, who decided, can undo this.")
+        self._withdraw(self.conclusion, UNDONE, by, now, moves=True)
+        self.entry.reopen(self.run, now=now)
+
+    @transaction.atomic
+    def _take_back(self: Approval, by: User) -> None:
+        now = self._hold_with_run()
+        must_be_open(self)
+        vote = self.votes.filter(by=by).select_related("decision").first()
+        if vote is None:
+            raise Conflict("You have no vote here to take back.")
+        self._withdraw(vote.decision, TAKEN_BACK, by, now, moves=vote.decision_id == self.amendment_id)
 
     def _hold_with_run(self: Approval) -> datetime:
         run, now = Run.objects.lock(self.run_id)

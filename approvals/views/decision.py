@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @require_POST
 def decision(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """What the form says, decided; then the next item, with a way back. A refusal shows the page with what was typed."""
+    """Decide as the form says, then open the next item; a refusal shows the page with what was typed."""
     page = ApprovalPage(fetch(request.user, pk), request.user)
     draft = read_draft(request.POST, *page.blank())
     verdict, reason = request.POST.get("verdict", ""), _reason(request)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any  # rows and parameters are whatever the caller's statement makes of them
 
@@ -90,6 +91,12 @@ class QueuedCursor(base.SQLiteCursorWrapper):
     def execute(self, query: str, params: Any = None) -> Any:
         return self._in_turn(query, lambda: super(QueuedCursor, self).execute(query, params))
 
+    def convert_query(self, query: str, *, param_names: list[str] | None = None) -> str:
+        """Django's `%s` as SQLite's `?`; the statements of a step are many times the same."""
+        if param_names is not None:
+            return super().convert_query(query, param_names=param_names)
+        return _with_question_marks(query)
+
     def executemany(self, query: str, param_list: Iterable[Any]) -> Any:
         return self._in_turn(query, lambda: super(QueuedCursor, self).executemany(query, param_list))
 
@@ -150,6 +157,12 @@ class QueuedCursor(base.SQLiteCursorWrapper):
             self.write_lock.release()
 
 
+@lru_cache(maxsize=512)
+def _with_question_marks(query: str) -> str:
+    return base.FORMAT_QMARK_REGEX.sub("?", query).replace("%%", "%")
+
+
+@lru_cache(maxsize=1024)
 def writes(query: str) -> bool:
     """Whether the statement may need SQLite's write lock; an unknown one is taken to."""
     word = FIRST_WORD.match(query)

@@ -71,7 +71,9 @@ def salted(salt: bytes, body: str) -> str:
 
 def moment(at: datetime | None) -> str | None:
     """UTC to the microsecond, always written with six digits."""
-    return None if at is None else at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    if at is None:
+        return None
+    return f"{at.astimezone(UTC).isoformat(timespec='microseconds')[:-6]}Z"
 
 
 def entry_line(

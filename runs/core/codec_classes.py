@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection
 from enum import Enum, Flag
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any  # instances of any allowed class
 
 from pydantic import BaseModel
@@ -52,10 +52,11 @@ def together(cls: type, parts: Parts) -> Any:
     return _model_together(cls, parts) if issubclass(cls, BaseModel) else _dataclass_together(cls, parts)
 
 
-def field_names(cls: type) -> list[str]:
+@lru_cache(maxsize=4096)
+def field_names(cls: type) -> tuple[str, ...]:
     if issubclass(cls, BaseModel):
-        return list(cls.model_fields)
-    return [field.name for field in dataclasses.fields(cls)]
+        return tuple(cls.model_fields)
+    return tuple(field.name for field in dataclasses.fields(cls))
 
 
 def remedy(cls: type) -> str:

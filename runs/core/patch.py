@@ -42,7 +42,7 @@ def apply_all(tree: Plain, patches: Iterable[list[Op]]) -> Plain:
     patched = own_copy(tree)
     for ops in patches:
         try:
-            patched = jsonpatch.JsonPatch(own_copy(ops)).apply(patched, in_place=True)
+            patched = jsonpatch.JsonPatch(ops).apply(patched, in_place=True)
         except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError) as error:
             raise CodecError("$", f"a stored patch does not fit the state before it: {error}") from None
     return patched

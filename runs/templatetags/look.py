@@ -161,7 +161,7 @@ def initials(someone: Any) -> str:
 
 @register.simple_tag
 def avatar(someone: Any, *, large: bool = False, agent: bool = False, label: str = "") -> SafeString:
-    """A person's initials in a circle, an agent's icon in a square. Silent for screen readers unless `label` is given."""
+    """A person's initials in a circle, an agent's icon in a square; read out only if `label` is given."""
     size = " avatar-lg" if large else ""
     voice = format_html('role="img" aria-label="{}"', label) if label else mark_safe('aria-hidden="true"')
     if agent:

@@ -266,6 +266,12 @@ def test_a_change_of_type_or_order_alone_is_a_change(before, after):
     assert exactly(codec.restore(changed), after)
 
 
+def test_a_dict_that_looks_like_a_stored_form_is_not_taken_for_it():
+    """D1"""
+    for form in (codec.flatten(2**64), codec.flatten(Point(1)), codec.flatten((1,))):
+        assert exactly(codec.restore(codec.flatten({**form}, like=form)), form)
+
+
 def test_unchanged_neighbours_are_shared():
     tree = codec.flatten({"long": [{"a": [1]}] * 3, "note": Note(text="x"), "n": 1})
     changed = codec.flatten({"long": [{"a": [1]}] * 3, "note": Note(text="x"), "n": 2}, like=tree)

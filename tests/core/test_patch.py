@@ -100,10 +100,34 @@ def test_a_change_of_a_long_list_stores_what_changed(new, ops):
     assert made == ops
 
 
+@PATIENT
+@given(st.lists(st.sampled_from(LONG[:8]), unique=True), st.lists(st.sampled_from(LONG[:8]), unique=True))
+def test_long_items_that_changed_places_are_patched(old, new):
+    assert same(apply({"xs": LONG + old}, diff({"xs": LONG + old}, {"xs": LONG + new})), {"xs": LONG + new})
+
+
+def test_an_item_that_moved_stores_itself_alone():
+    moved = [*LONG[:5], *LONG[6:30], LONG[5], *LONG[30:]]
+    assert diff({"xs": LONG}, {"xs": moved}) == [
+        {"op": "remove", "path": "/xs/5"},
+        {"op": "add", "path": "/xs/29", "value": LONG[5]},
+    ]
+
+
 def test_a_change_deep_inside_names_its_place():
     old = {"a/b": {"~": [0, {"long": "text" * 20, "n": 1}]}}
     new = {"a/b": {"~": [0, {"long": "text" * 20, "n": True}]}}
     assert diff(old, new) == [{"op": "replace", "path": "/a~1b/~0/1/n", "value": True}]
+
+
+def test_the_deepest_tree_that_can_be_stored_can_be_patched():
+    def deep(core):
+        for _ in range(100):
+            core = [{"a": core}]
+        return flatten(core[0])
+
+    for old, new in ((deep(1), deep(2)), ({}, deep(1)), (deep("x" * 500), deep("y" * 500))):
+        assert same(apply(old, diff(old, new)), new)
 
 
 def test_a_container_whose_patch_would_be_longer_is_replaced():

@@ -13,6 +13,8 @@ from django.contrib.auth.models import Group, Permission, User
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
+KEPT = "demo-people.json"
+
 
 class DemoPerson(NamedTuple):
     name: str
@@ -39,24 +41,23 @@ class Command(BaseCommand):
                 "Demo people have passwords that are printed, so they are made only with DURABLEWEB_DEBUG=1 and "
                 "loopback DURABLEWEB_ALLOWED_HOSTS. For real people: manage.py createsuperuser."
             )
-        kept = Path(settings.HOME) / "demo-people.json"
-        passwords = _read(kept)
+        known = passwords(settings.HOME)
         with transaction.atomic():
             for person in PEOPLE:
-                self._make(person, passwords)
-        _write(kept, passwords)
+                self._make(person, known)
+        _keep(known, settings.HOME)
         for person in PEOPLE:
-            self.stdout.write(f"  {person.name:<10} {passwords[person.name]:<18} {person.duty}")
+            self.stdout.write(f"  {person.name:<10} {known[person.name]:<18} {person.duty}")
 
-    def _make(self, person: DemoPerson, passwords: dict[str, str]) -> None:
+    def _make(self, person: DemoPerson, known: dict[str, str]) -> None:
         """Twice is as once; a password that this machine does not know is replaced."""
         user, _ = User.objects.get_or_create(
             username=person.name,
             defaults={"email": f"{person.name}@localhost", "is_staff": person.staff},
         )
-        if not user.check_password(passwords.get(person.name)):
-            passwords[person.name] = f"{person.name}-{secrets.token_hex(3)}"
-            user.set_password(passwords[person.name])
+        if not user.check_password(known.get(person.name)):
+            known[person.name] = f"{person.name}-{secrets.token_hex(3)}"
+            user.set_password(known[person.name])
             user.save(update_fields=["password"])
         if person.group is not None:
             group, _ = Group.objects.get_or_create(name=person.group)
@@ -77,14 +78,15 @@ def _permissions(patterns: tuple[str, ...]) -> list[Permission]:
     ]
 
 
-def _read(kept: Path) -> dict[str, str]:
+def passwords(home: Path) -> dict[str, str]:
+    """Name to password, as this installation made them."""
     try:
-        return json.loads(kept.read_text())
+        return json.loads((home / KEPT).read_text())
     except (FileNotFoundError, ValueError):
         return {}
 
 
-def _write(kept: Path, passwords: dict[str, str]) -> None:
-    kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with open(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        json.dump(passwords, file, indent=1)
+def _keep(known: dict[str, str], home: Path) -> None:
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with open(os.open(home / KEPT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(known, file, indent=1)

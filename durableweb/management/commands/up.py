@@ -17,6 +17,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
 
+from durableweb.management.commands.demo import passwords
 from durableweb.processes import Part, end_all
 
 HOST = "127.0.0.1"
@@ -35,6 +36,7 @@ DEMO_INPUT = {
 class Command(BaseCommand):
     help = "Migrates the database, makes the demo, and runs pages and worker until Ctrl-C."
     parts: tuple[Part, ...] = ()
+    _home = Path(settings.HOME)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--port", type=_port, default=8000, help="where the pages are (default 8000)")
@@ -50,9 +52,12 @@ class Command(BaseCommand):
             connections.close_all()  # the children have their own
             self._start(port)
             self._wait_for_pages(port)
-            if run_id is not None:
-                self._wait_for_approval(run_id)
-            self._say_what_next(port, demo=not no_demo)
+            self._say(f"\ndurableweb is at http://{HOST}:{port}/\n")
+            if run_id is None:
+                self._say("Make yourself a user: manage.py createsuperuser")
+            else:
+                self._say_what_next(port, run_id, self._wait_for_approval(run_id))
+            self._say(f"Logs are in {self._home / 'logs'}. Ctrl-C stops everything and keeps the rows.")
             self._keep_alive()
         except KeyboardInterrupt:
             self._say("\nStopping; what runs now goes on at the next start.")
@@ -75,8 +80,8 @@ class Command(BaseCommand):
     def _migrate(self) -> None:
         executor = MigrationExecutor(connection)
         steps = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
-        self._say(f"Database: {steps} changes to make" if steps else "Database: up to date")
-        call_command("migrate", interactive=False, verbosity=1 if steps else 0, stdout=self.stdout)
+        self._say(f"Database: {steps} migrations to apply" if steps else "Database: up to date")
+        call_command("migrate", interactive=False, verbosity=1 if steps else 0)
 
     def _make_demo(self) -> str:
         """The id of the brief that the first start began."""
@@ -86,7 +91,7 @@ class Command(BaseCommand):
         from runs.models import Run
 
         self._say("Demo people (name, password):")
-        call_command("demo", stdout=self.stdout)
+        call_command("demo")
         started = Run.objects.filter(graph=BRIEF, key=DEMO_KEY).first()
         if started is None:
             requester = User.objects.get(username="requester")
@@ -95,7 +100,7 @@ class Command(BaseCommand):
         return str(started.pk)
 
     def _start(self, port: int) -> None:
-        logs, root = Path(settings.HOME) / "logs", Path(settings.ROOT)
+        logs, root = self._home / "logs", Path(settings.ROOT)
         web = [sys.executable, "-m", "uvicorn", "durableweb.asgi:application", "--host", HOST]
         web += ["--port", str(port), "--log-level", "warning", "--timeout-graceful-shutdown", "2"]
         work = [sys.executable, str(root / "manage.py"), "work"]
@@ -117,35 +122,31 @@ class Command(BaseCommand):
                 self._look_after_parts()
         raise CommandError(f"The pages did not come up in {SLOW_START_SECONDS:g} s; see {self.parts[0].log}.")
 
-    def _wait_for_approval(self, run_id: str) -> None:
-        """Show how the brief proceeds, until it waits for a person or has ended."""
+    def _wait_for_approval(self, run_id: str) -> str:
+        """Show how the brief proceeds, until it waits for a person or has ended; its status then."""
         from runs.models import Run
 
         shown, until = "", time.monotonic() + SLOW_START_SECONDS
-        while time.monotonic() < until:
+        while True:
             run = Run.objects.get(pk=run_id)
             connections.close_all()
             line = f"  brief: {run.status} in {run.node}, {run.step} steps done"
             if line != shown:
                 self._say(line)
                 shown = line
-            if run.status not in ("created", "running", "retrying"):
-                return
+            if run.status not in ("created", "running", "retrying") or time.monotonic() > until:
+                return run.status
             self._look_after_parts()
-        self._say("  brief: still under way")
 
-    def _say_what_next(self, port: int, demo: bool) -> None:
-        self._say(f"\ndurableweb is at http://{HOST}:{port}/")
-        if demo:
-            self._say(f"Sign in as pm (password above) at http://{HOST}:{port}/login/")
+    def _say_what_next(self, port: int, run_id: str, status: str) -> None:
+        site = f"http://{HOST}:{port}"
+        self._say(f"\nSign in at {site}/login/ as pm, password {passwords(self._home)['pm']}")
+        if status == "waiting":
             self._say(
                 "In the inbox, open the waiting brief, change the e-mail if you like, and press Approve."
             )
-            self._say(f"The mail is then a file in {Path(settings.HOME) / 'mail'}.")
-            self._say(f"Every step of the run: http://{HOST}:{port}/runs/ ; repairs: sign in as ops.")
-        else:
-            self._say("Make yourself a user: manage.py createsuperuser")
-        self._say(f"Logs are in {Path(settings.HOME) / 'logs'}. Ctrl-C stops everything and keeps the rows.")
+            self._say(f"The mail is then a file in {self._home / 'mail'}.")
+        self._say(f"Every step of the brief is at {site}/runs/{run_id}/")
 
     def _keep_alive(self) -> NoReturn:
         while True:

@@ -1,0 +1,255 @@
+"""Steps a second of one run, beside the floor that the database itself allows.
+
+    python -m bench.steps [--json] [--steps 1000] [--repeats 5] [--only sqlite|postgresql]
+
+Floor: one UPDATE and one INSERT a step on one plain connection (PostgreSQL: one statement, prepared, autocommit;
+SQLite: WAL, synchronous=FULL, IMMEDIATE). Engine: a real run through start, claim, a pydantic state, codec, patch,
+digest and commit. Floor and engine alternate in one process, so that noise hits both; what counts is their ratio.
+"trivial" adds one to a number; "growing" appends 1 KB of hardly compressible text to a list each step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--only", choices=("sqlite", "postgresql"))
+    parser.add_argument("--inside", help=argparse.SUPPRESS)
+    wanted = parser.parse_args()
+    if wanted.inside:
+        print(json.dumps(measure(wanted.inside, wanted.steps, wanted.repeats)))
+        return
+    results = []
+    for vendor in [wanted.only] if wanted.only else ["sqlite", "postgresql"]:
+        results.append(in_own_process(vendor, wanted.steps, wanted.repeats))
+    if wanted.json:
+        print(json.dumps({"steps": wanted.steps, "repeats": wanted.repeats, "results": results}))
+    else:
+        for result in results:
+            show(result)
+
+
+def in_own_process(vendor: str, steps: int, repeats: int) -> dict[str, object]:
+    """A fresh process with a fresh database of that kind."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as home:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("DURABLEWEB_")}
+        environment.pop("DATABASE_URL", None)
+        environment |= {
+            "DJANGO_SETTINGS_MODULE": "durableweb.settings",
+            "DURABLEWEB_HOME": home,
+            "DURABLEWEB_SECRET_KEY": "only for this measurement",
+            "PYTHONPATH": str(ROOT),
+        }
+        command = [sys.executable, "-m", "bench.steps", "--inside", vendor, "--steps", str(steps)]
+        command += ["--repeats", str(repeats)]
+        if vendor == "sqlite":
+            return run(command, environment)
+        sys.path.insert(0, str(ROOT))
+        from tests.postgres import private_cluster
+
+        with private_cluster(durable=True) as url:
+            return run(command, environment | {"DATABASE_URL": url})
+
+
+def run(command: list[str], environment: dict[str, str]) -> dict[str, object]:
+    done = subprocess.run(command, env=environment, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def measure(vendor: str, steps: int, repeats: int) -> dict[str, object]:
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0)
+    floor = FLOORS[vendor]()
+    cases = {"trivial": trivial, "growing": growing}
+    rates: dict[str, list[float]] = {name: [] for name in cases}
+    floors: list[float] = []
+    for name, case in cases.items():  # warm up
+        case(min(steps, 200))
+    floor(min(steps, 200))
+    for _ in range(repeats):
+        for name, case in cases.items():
+            floors.append(floor(steps))
+            rates[name].append(case(steps))
+    middle = statistics.median(floors)
+    return {
+        "database": vendor,
+        "floor_steps_per_second": spread(floors),
+        **{
+            name: {
+                "steps_per_second": spread(found),
+                # each repeat against the floor sampled right before it
+                "ratio_to_floor": round(
+                    statistics.median(
+                        rate / beside for rate, beside in zip(found, floors[place :: len(cases)], strict=True)
+                    ),
+                    3,
+                ),
+            }
+            for place, (name, found) in enumerate(rates.items())
+        },
+        "floor_median": round(middle),
+    }
+
+
+def spread(rates: list[float]) -> dict[str, int]:
+    return {"median": round(statistics.median(rates)), "min": round(min(rates)), "max": round(max(rates))}
+
+
+# -- the engine
+
+
+def trivial(steps: int) -> float:
+    return driven(_graphs()[0], {"left": steps})
+
+
+def growing(steps: int) -> float:
+    return driven(_graphs()[1], {"left": steps})
+
+
+def driven(graph: object, given: dict[str, int]) -> float:
+    """Start, claim and drive one run in this thread; steps a second from claim to end."""
+    from runs import start
+    from runs.claim import Claimer
+    from runs.drive import Drive
+    from runs.models import Run
+
+    run = start(graph, given)
+    began = time.perf_counter()
+    Drive(*Claimer("bench", [graph]).claim(alone=True, only=run.pk)).run()
+    rate = given["left"] / (time.perf_counter() - began)
+    ended = Run.objects.get(pk=run.pk)
+    assert (ended.status, ended.step) == ("completed", given["left"]), ended.error
+    return rate
+
+
+def _graphs(made: list[object] = []) -> list[object]:  # noqa: B006 - made once a process
+    if made:
+        return made
+    from pydantic import BaseModel
+
+    from runs import END, Graph
+
+    class Count(BaseModel):
+        left: int
+        done: int = 0
+
+    class Messages(BaseModel):
+        left: int
+        messages: list[str] = []
+
+    one = Graph("bench-trivial", state=Count, max_steps=1_000_000)
+
+    @one.node(then=("add", END))
+    def add(run: object, state: Count) -> str:
+        state.done += 1
+        return END if state.done >= state.left else "add"
+
+    two = Graph("bench-growing", state=Messages, max_steps=1_000_000)
+
+    @two.node(then=("append", END))
+    def append(run: object, state: Messages) -> str:
+        state.messages.append(letters())
+        return END if len(state.messages) >= state.left else "append"
+
+    made += [one, two]
+    return made
+
+
+def letters() -> str:
+    return base64.b64encode(os.urandom(768)).decode()
+
+
+# -- the floors
+
+
+def postgresql_floor():
+    import psycopg
+    from django.db import connection
+
+    settings = connection.get_connection_params()
+    wanted = {name: settings[name] for name in ("dbname", "user", "password", "host", "port") if settings.get(name)}
+    plain = psycopg.connect(**wanted, autocommit=True, prepare_threshold=0)
+    plain.execute("CREATE TABLE floor_run (id bigint PRIMARY KEY, seq int, node text, wake_at timestamptz)"
+                  " WITH (fillfactor = 70)")  # fmt: skip
+    plain.execute("CREATE TABLE floor_checkpoint (id bigserial PRIMARY KEY, run bigint, seq int, body text,"
+                  " digest text, UNIQUE (run, seq))")  # fmt: skip
+    statement = (
+        "WITH moved AS (UPDATE floor_run SET seq = %s, node = 'a' WHERE id = %s RETURNING id)"
+        " INSERT INTO floor_checkpoint (run, seq, body, digest) SELECT id, %s, %s, %s FROM moved"
+    )
+    number = 0
+
+    def floor(steps: int) -> float:
+        nonlocal number
+        number += 1
+        plain.execute("INSERT INTO floor_run VALUES (%s, 0, 'a', now())", [number])
+        began = time.perf_counter()
+        for seq in range(1, steps + 1):
+            plain.execute(statement, [seq, number, seq, '[{"op":"replace","path":"/done","value":1}]', "0" * 64])
+        return steps / (time.perf_counter() - began)
+
+    return floor
+
+
+def sqlite_floor():
+    import sqlite3
+
+    path = Path(os.environ["DURABLEWEB_HOME"]) / "floor.sqlite3"
+    plain = sqlite3.connect(path, isolation_level=None)
+    plain.execute("PRAGMA journal_mode = WAL")
+    plain.execute("PRAGMA synchronous = FULL")
+    plain.execute("CREATE TABLE floor_run (id integer PRIMARY KEY, seq int, node text, wake_at text)")
+    plain.execute("CREATE TABLE floor_checkpoint (id integer PRIMARY KEY, run int, seq int, body text, digest text,"
+                  " UNIQUE (run, seq))")  # fmt: skip
+    number = 0
+
+    def floor(steps: int) -> float:
+        nonlocal number
+        number += 1
+        plain.execute("INSERT INTO floor_run VALUES (?, 0, 'a', '')", [number])
+        began = time.perf_counter()
+        for seq in range(1, steps + 1):
+            plain.execute("BEGIN IMMEDIATE")
+            plain.execute("UPDATE floor_run SET seq = ?, node = 'a' WHERE id = ?", [seq, number])
+            plain.execute(
+                "INSERT INTO floor_checkpoint (run, seq, body, digest) VALUES (?, ?, ?, ?)",
+                [number, seq, '[{"op":"replace","path":"/done","value":1}]', "0" * 64],
+            )
+            plain.execute("COMMIT")
+        return steps / (time.perf_counter() - began)
+
+    return floor
+
+
+FLOORS = {"postgresql": postgresql_floor, "sqlite": sqlite_floor}
+
+
+def show(result: dict[str, dict[str, object]]) -> None:
+    print(f"{result['database']}: floor {result['floor_median']} steps/s")
+    for name in ("trivial", "growing"):
+        case = result[name]
+        print(f"  {name}: {case['steps_per_second']['median']} steps/s, {case['ratio_to_floor']} of the floor")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""django-q2's own command, so that no process of the cluster outlives its parent."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any  # options are whatever the command line gives
+
+from django_q.management.commands import qcluster
+
+from runs import tasks
+from runs.with_parent import end_forks_with_parent, end_with_parent
+
+GENERATIONS = 2  # the sentinel; then its workers, monitor and pusher
+
+
+class Command(qcluster.Command):
+    help = "Starts the pool of worker processes; `manage.py work` does it for you, and rings the bells."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--with-parent", type=int, metavar="PID", help="end when this parent is gone")
+
+    def handle(self, *args: Any, with_parent: int | None = None, **options: Any) -> None:
+        if with_parent is not None:
+            end_with_parent(with_parent)
+        end_forks_with_parent(GENERATIONS)
+        tasks.prepare_cluster()
+        super().handle(*args, **options)

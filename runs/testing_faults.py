@@ -1,0 +1,120 @@
+"""Faults at every SQL statement of a verb: the process is killed there, or the database says no (cases E14, E15)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any  # subjects and statements' parameters are the caller's
+
+from django.db import OperationalError, connection
+
+from runs.testing_process import die, in_child
+
+MOST_STATEMENTS = 500
+BEFORE, AFTER = "before", "after"
+
+Act = Callable[[], Any]
+# makes the rows that the verb works on: their name (anything JSON can carry), and the verb itself
+Prepare = Callable[[], tuple[Any, Act]]
+Check = Callable[[Any, str], None]
+
+
+def kill_at_statements(prepare: Prepare, check: Check) -> int:
+    """Kill a process before the verb's first statement, before its second one, and so on; returns how many it has.
+
+    Each time a child process prepares rows of its own and begins the verb; COMMIT counts as a statement. Then, in
+    this process, `check(subject, where)` looks at what was left; last at what the whole verb leaves.
+    """
+    for number in range(1, MOST_STATEMENTS):
+
+        def work(tell: Callable[[Any], None], number: int = number) -> int:
+            subject, verb = prepare()
+            tell(subject)
+            with each_statement(lambda count, when, sql: _die_at(number, count, when)) as seen:
+                verb()
+            return len(seen)
+
+        child = in_child(work)
+        where = f"killed before statement {number}" if child.killed else "not killed"
+        check(child.told[0], where)
+        if not child.killed:
+            return child.returned
+    raise AssertionError(f"a verb of more than {MOST_STATEMENTS} statements")
+
+
+def fail_at_statements(prepare: Prepare, check: Check, message: str = "database is locked") -> int:
+    """The same with an OperationalError in place of death, once before and once after each statement.
+
+    An error after a COMMIT is the lost answer: the rows are there, and the caller cannot know it. What the verb
+    raises is given to `check` as `where`'s end, for a verb that people call may pass the error on.
+    """
+    number, tried = 0, 0
+    while number < MOST_STATEMENTS:
+        number += 1
+        for when in (BEFORE, AFTER):
+            subject, verb = prepare()
+            fault = _Fault(number, when, message)
+            with each_statement(fault) as seen:
+                raised = _raised(verb)
+            if number > len(seen):
+                return tried
+            if fault.struck:
+                tried += 1
+                check(subject, f"{when} statement {number} ({fault.struck}) the database failed{raised}")
+    raise AssertionError(f"a verb of more than {MOST_STATEMENTS} statements")
+
+
+@contextmanager
+def each_statement(see: Callable[[int, str, str], None]) -> Iterator[list[str]]:
+    """`see(number, "before" or "after", sql)` around each statement of this thread's connection, COMMIT included."""
+    seen: list[str] = []
+
+    def around(sql: str, run: Callable[[], Any]) -> Any:
+        seen.append(sql)
+        number = len(seen)
+        see(number, BEFORE, sql)
+        result = run()
+        see(number, AFTER, sql)
+        return result
+
+    def execute(
+        execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]
+    ) -> Any:
+        return around(sql, lambda: execute(sql, params, many, context))
+
+    commit = connection._commit  # Django sends COMMIT past the wrappers
+    connection._commit = lambda: around("COMMIT", commit)
+    try:
+        with connection.execute_wrapper(execute):
+            yield seen
+    finally:
+        del connection._commit
+
+
+class _Fault:
+    """Raises once, at one place."""
+
+    def __init__(self, number: int, when: str, message: str) -> None:
+        self.number, self.when, self.message = number, when, message
+        self.struck = ""
+
+    def __call__(self, number: int, when: str, sql: str) -> None:
+        if self.struck or (number, when) != (self.number, self.when):
+            return
+        if when == AFTER and sql.startswith("BEGIN"):
+            return  # no database begins a transaction and says that it did not
+        self.struck = sql.split("\n")[0][:40]
+        raise OperationalError(self.message)
+
+
+def _die_at(number: int, count: int, when: str) -> None:
+    if when == BEFORE and count == number:
+        die()
+
+
+def _raised(verb: Act) -> str:
+    try:
+        verb()
+    except OperationalError as error:
+        return f", which the verb passed on ({error})"
+    return ""

@@ -1,0 +1,103 @@
+"""Child processes of the test kit: forked from this warmed one, with connections of their own, and mortal."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn  # what a child tells is any JSON
+
+from django.db import connections
+
+LONGEST_SECONDS = 60
+
+Tell = Callable[[Any], None]
+
+
+class ChildFailed(AssertionError):
+    """A child process ended by an error of its own; the message is its traceback."""
+
+
+@dataclass
+class Child:
+    """How a child ended: killed, or with what its work returned. `told` is what it said on the way."""
+
+    killed: bool = False
+    returned: Any = None
+    told: list[Any] = field(default_factory=list)
+
+
+def in_child(work: Callable[[Tell], Any]) -> Child:
+    """Do `work` in a forked process and wait for its end; it gets `tell` to say things before it dies.
+
+    What it tells and returns travels as JSON. Raises ChildFailed with the child's traceback when it raises.
+    """
+    _let_go_of_the_database()
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # Python 3.12 and later, when another thread lives
+        pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        _live(work, writing)
+    os.close(writing)
+    with open(reading, encoding="utf-8") as pipe:
+        lines = [json.loads(line) for line in pipe]
+    _, status = os.waitpid(pid, 0)
+    return _ended(status, lines)
+
+
+def die() -> NoReturn:
+    """Be killed, here and now, as by the kernel: nothing is cleaned up and no `finally` runs."""
+    while True:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _let_go_of_the_database() -> None:
+    """A connection must not be shared over a fork."""
+    for connection in connections.all(initialized_only=True):
+        if connection.in_atomic_block:
+            raise RuntimeError(
+                "A child process sees only committed rows: mark the test with django_db(transaction=True)."
+            )
+    connections.close_all()
+
+
+def _live(work: Callable[[Tell], Any], pipe: int) -> NoReturn:
+    """The child's whole life. It never returns into the test that forked it, whatever happens."""
+
+    def say(kind: str, what: Any) -> None:
+        rest = json.dumps([kind, what]).encode() + b"\n"
+        while rest:
+            rest = rest[os.write(pipe, rest) :]
+
+    code = 1
+    try:
+        signal.alarm(LONGEST_SECONDS)
+        say("returned", work(lambda what: say("told", what)))
+        code = 0
+    except BaseException:
+        say("raised", traceback.format_exc())
+    finally:
+        os._exit(code)
+
+
+def _ended(status: int, lines: list[list[Any]]) -> Child:
+    said: dict[str, list[Any]] = {"told": [], "returned": [], "raised": []}
+    for kind, what in lines:
+        said[kind].append(what)
+    if said["raised"]:
+        raise ChildFailed(said["raised"][0])
+    if os.WIFSIGNALED(status):
+        if os.WTERMSIG(status) != signal.SIGKILL:
+            raise ChildFailed(
+                f"a child ended by signal {os.WTERMSIG(status)}; it has {LONGEST_SECONDS} s to live"
+            )
+        return Child(killed=True, told=said["told"])
+    return Child(returned=said["returned"][0], told=said["told"])
