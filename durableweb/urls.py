@@ -6,6 +6,8 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 from django.views.generic import RedirectView
 
+from runs.tick import tick
+
 urlpatterns = [
     # One sign-in page: the admin site's own would serve its looser content policy to strangers.
     path(
@@ -15,6 +17,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("login/", LoginView.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
+    path("tick/", tick, name="tick"),
     path("runs/", include("runs.urls")),
     path("", include("approvals.urls")),
 ]

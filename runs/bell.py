@@ -22,6 +22,7 @@ from runs.shift_slots import most_shifts
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.1
+ANSWERED_SECONDS = 0.3  # the shift that has just come may take all that is due
 AGAIN_SECONDS = 2.0  # an unanswered bell may be lost in the queue of a worker that was killed
 LONGEST_AGAIN_SECONDS = 60.0
 TEND_SECONDS = 1.0
@@ -38,7 +39,7 @@ class Bell:
         self.rung = ""  # the bell that waits for its answer
         self.rung_at = self.unanswered_since = clock.elapsed()
         self.again_seconds = AGAIN_SECONDS
-        self.tended_at = 0.0
+        self.answered_at = self.tended_at = 0.0
         self.line = BellLine()
 
     def watch(self, report: Callable[[float], None] | None = None) -> None:
@@ -68,6 +69,7 @@ class Bell:
             self._tend(now)
         if self.rung and Worker.objects.filter(bell=self.rung).exists():
             self._forget()
+            self.answered_at = clock.elapsed()
         if not Run.objects.due(now).exists():
             self._forget()
             return
@@ -77,7 +79,8 @@ class Bell:
         elif len(presence.here(living)) >= most_shifts():
             self._forget()
         elif not self.rung:
-            self._ring()
+            if clock.elapsed() - self.answered_at >= ANSWERED_SECONDS:
+                self._ring()
         elif clock.elapsed() - self.rung_at >= self.again_seconds:
             self.again_seconds = min(self.again_seconds * 2, LONGEST_AGAIN_SECONDS)
             self._ring()

@@ -33,6 +33,7 @@ def put(run_id: Any, content: bytes, media_type: str, limit: int) -> codec.BlobR
     if not _touch(run_id, ref):
         name = f"{ref.sha256[:2]}/{ref.sha256}-{secrets.token_hex(4)}"
         stored = storages["default"].save(name, ContentFile(content))
+        boundary("blob's rows")
         try:
             with transaction.atomic():
                 Blob.objects.create(

@@ -23,6 +23,7 @@ from runs.testing_clock import moved_clock
 from runs.testing_drive import Answers, Script, go_on, scripted
 from runs.testing_process import Child, Tell, die, in_child
 from runs.testing_provider import Happened, Provider
+from runs.testing_warm import warm_up
 from runs.verify import first_bad_row
 
 MOST_BOUNDARIES = 5_000
@@ -70,6 +71,7 @@ def crash_everywhere(
     of the unharmed run. An explicit key needs `{run_id}`, for every try is a run of its own.
     """
     graph.check()
+    warm_up()
     report, token = Report(), os.urandom(4).hex()
     with tempfile.TemporaryDirectory(prefix="crash-everywhere-") as folder:
         tried = _Try(

@@ -145,7 +145,7 @@ def _work_async(driven: Drive) -> None:
         try:
             await driven.run_async(rows)
         finally:
-            await asyncio.get_running_loop().run_in_executor(rows, connection.close)
+            await asyncio.get_running_loop().run_in_executor(rows, lambda: connection.close())
 
     asyncio.run(on_loop())
 

@@ -9,6 +9,7 @@ from typing import Any  # subjects and statements' parameters are the caller's
 from django.db import OperationalError, connection
 
 from runs.testing_process import die, in_child
+from runs.testing_warm import warm_up
 
 MOST_STATEMENTS = 500
 BEFORE, AFTER = "before", "after"
@@ -25,6 +26,7 @@ def kill_at_statements(prepare: Prepare, check: Check) -> int:
     Each time a child process prepares rows of its own and begins the verb; COMMIT counts as a statement. Then, in
     this process, `check(subject, where)` looks at what was left; last at what the whole verb leaves.
     """
+    warm_up()
     for number in range(1, MOST_STATEMENTS):
 
         def work(tell: Callable[[Any], None], number: int = number) -> int:

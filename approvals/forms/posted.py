@@ -66,7 +66,7 @@ class Draft:
     @property
     def loose_errors(self) -> list[tuple[str, str]]:
         """Errors that belong to no field of the form: (path, message), for the head of the form."""
-        held = {each.path for each in _all_fields(self.form)}
+        held = {each.path for each in _all_fields(self.form) if each.path != ROOT or each.kind != kind.OBJECT}
         return [(path, text) for path, texts in self.errors.items() if path not in held for text in texts]
 
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from django.db.models import F
+from django.http import QueryDict
 from django.test import Client
 from django.urls import reverse
 from hypothesis import HealthCheck, given, settings
@@ -50,11 +51,16 @@ def page_of(client: Client, approval: Approval) -> str:
     return answer.content.decode()
 
 
+def post(client: Client, address: str, entries: QueryDict):
+    """As browsers send a form: several values of one name are several pairs."""
+    return client.post(address, entries.urlencode(), content_type="application/x-www-form-urlencoded")
+
+
 def press(client: Client, approval: Approval, verdict: str = "approve", html: str = "", **typed):
     """Open the page, type, press the button, as a browser without scripts does."""
     entries = posted_by(html or page_of(client, approval), **typed)
     entries["verdict"] = verdict
-    return client.post(url(approval, "decision"), entries)
+    return post(client, url(approval, "decision"), entries)
 
 
 def overdue(approval: Approval) -> None:
@@ -100,7 +106,7 @@ def test_the_reason_of_a_rejection_reaches_the_run_byte_for_byte(signed_in):
     entries = posted_by(page_of(signed_in, approval), form_id="reject")
     reason = "  Corvid’s price\n\nis old — 38 €\t"
     entries["reason"], entries["verdict"] = reason.replace("\n", "\r\n"), "reject"
-    signed_in.post(url(approval, "decision"), entries)
+    post(signed_in, url(approval, "decision"), entries)
     assert answer_of(approval)["reason"] == reason
 
 
@@ -108,7 +114,7 @@ def test_a_preset_reason_and_own_words_go_together(signed_in):
     approval = ask(reasons=["Wrong recipients"])
     entries = posted_by(page_of(signed_in, approval), form_id="reject")
     entries["preset"], entries["reason"], entries["verdict"] = "Wrong recipients", "Not Helen.", "reject"
-    signed_in.post(url(approval, "decision"), entries)
+    post(signed_in, url(approval, "decision"), entries)
     assert answer_of(approval)["reason"] == "Wrong recipients\nNot Helen."
 
 
@@ -116,7 +122,7 @@ def test_a_rejection_without_a_reason_asks_for_one(signed_in):
     approval = ask()
     entries = posted_by(page_of(signed_in, approval), form_id="reject")
     entries["verdict"] = "reject"
-    answer = signed_in.post(url(approval, "decision"), entries)
+    answer = post(signed_in, url(approval, "decision"), entries)
     assert answer.status_code == 422
     assert "Choose or write a reason." in answer.content.decode()
     assert told(approval) == ["opened"]
@@ -133,7 +139,7 @@ def test_an_answer_in_words_is_neither_yes_nor_no(signed_in):
     approval = ask(verdicts=["approve", "reject", "respond"])
     entries = posted_by(page_of(signed_in, approval), form_id="respond")
     entries["reason"], entries["verdict"] = "Ask Bob first.", "respond"
-    signed_in.post(url(approval, "decision"), entries)
+    post(signed_in, url(approval, "decision"), entries)
     answer = answer_of(approval)
     assert (answer["outcome"], answer["payload"], answer["reason"]) == ("responded",) + (
         "Ask Bob first.",
@@ -172,7 +178,7 @@ def test_undo_that_comes_too_late_says_what_has_begun(signed_in):
     LedgerEntry.objects.filter(pk=approval.entry_id).update(taken_at=clock.now())
     answer = signed_in.post(url(approval, "undo"))
     assert answer.status_code == 409
-    assert "Undo" not in page_of(signed_in, approval)
+    assert url(approval, "undo") not in page_of(signed_in, approval)
 
 
 def test_one_of_two_votes_can_be_taken_back(signed_in, bob):
@@ -294,7 +300,7 @@ def test_looking_decides_nothing(signed_in):
     """A2"""
     approval = ask()
     for path in ("approval", "decision", "undo", "claim", "comments", "draft"):
-        for _time in range(10):
+        for _time in range(5):
             signed_in.get(url(approval, path), {"verdict": "approve"})
             signed_in.head(url(approval, path))
     assert told(approval) == ["opened"]
@@ -324,9 +330,7 @@ def test_the_effect_stands_on_top_with_recipient_and_all_of_the_text(signed_in):
     approval = ask({**MAIL, "body": body}, call=CALL)
     page = page_of(signed_in, approval)
     assert "One e-mail goes out." in page
-    assert page.index("helen@example.com") < page.index(
-        "How the run got here" if "How the run" in page else "Who may decide"
-    )
+    assert page.index("helen@example.com") < page.index("Who may decide")
     assert page.count("the very end") >= 2  # in the outcome, where it can be opened, and in the form
     assert f"email:{approval.run_id}:brief" in page
 
@@ -339,13 +343,13 @@ def test_what_an_author_wrote_cannot_act_on_the_page(signed_in):
     assert "<img" not in page
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(payload=any_json)
 def test_any_payload_can_be_seen_and_is_approved_as_it_was(signed_in, payload):
     """A9: what the page's own form posts, untouched, means the payload."""
     approval = ask(payload)
     html = page_of(signed_in, approval)
-    preview = signed_in.post(url(approval, "draft"), posted_by(html))
+    preview = post(signed_in, url(approval, "draft"), posted_by(html))
     assert preview.context["page"].draft.errors == {}
     assert not preview.context["page"].draft.is_edited
     assert press(signed_in, approval, html=html).status_code == 302
@@ -356,10 +360,10 @@ def test_rows_of_a_list_come_and_go_without_scripts(signed_in):
     approval = ask({"to": ["a@example.com", "b@example.com"]})
     entries = posted_by(page_of(signed_in, approval))
     entries["remove"] = "$.to[0]"
-    page = signed_in.post(url(approval, "draft"), entries).content.decode()
+    page = post(signed_in, url(approval, "draft"), entries).content.decode()
     entries = posted_by(page)
     entries["add"] = "$.to"
-    page = signed_in.post(url(approval, "draft"), entries).content.decode()
+    page = post(signed_in, url(approval, "draft"), entries).content.decode()
     assert "This is required" not in page
     press(signed_in, approval, html=page, **{"$.to[n1]": "c@example.com"})
     assert answer_of(approval)["payload"] == {"to": ["b@example.com", "c@example.com"]}

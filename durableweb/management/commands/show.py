@@ -1,0 +1,131 @@
+"""Show one run: state, checkpoints, ledger and approvals."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any  # states, requests and results are any JSON
+
+from django.core.management.base import BaseCommand
+
+from approvals.models import Approval, Decision
+from runs import blobs
+from runs.command_line import as_json, one_line_errors
+from runs.core import codec
+from runs.core.errors import DurableError
+from runs.models import LedgerEntry, Run
+
+
+class Command(BaseCommand):
+    help = "Shows a run: where it stands, its state, every checkpoint, its ledger and its approvals."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("run", help="its id, or the last six digits of it")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        with one_line_errors():
+            run = Run.objects.named(options["run"])
+        told = _run(run)
+        self.stdout.write(as_json(told) if options["json"] else _text(told))
+
+
+def _run(run: Run) -> dict[str, Any]:
+    approvals = Approval.objects.filter(run=run).select_related("entry", "amendment").order_by("opened_at")
+    return {
+        "id": str(run.id),
+        "graph": run.graph,
+        "version": run.version,
+        "status": run.status,
+        "node": run.node,
+        "step": run.step,
+        "seq": run.seq,
+        "key": run.key,
+        "error": {"kind": run.error_kind, "text": run.error} if run.error else None,
+        "state": _state(run),
+        "checkpoints": list(
+            run.checkpoints.order_by("seq").values(
+                "seq", "kind", "step", "node", "status", "at", "actor", "reason", "digest"
+            )
+        ),
+        "ledger": [_entry(entry) for entry in run.entries.order_by("id")],
+        "approvals": [_approval(approval) for approval in approvals],
+    }
+
+
+def _state(run: Run) -> Any:
+    """The latest state; where it cannot be read, the reason stands in its place."""
+    try:
+        return run.state_at()
+    except DurableError as error:
+        return {"unreadable": str(error)}
+
+
+def _entry(entry: LedgerEntry) -> dict[str, Any]:
+    return {
+        "step": entry.step,
+        "key": entry.key,
+        "kind": entry.kind,
+        "name": entry.name,
+        "status": entry.status,
+        "idempotency_key": entry.idempotency_key,
+        "request": _tree(entry, entry.request),
+        "result": _tree(entry, entry.result),
+        "error": entry.error,
+        "attempts": entry.attempts,
+        "opened_at": entry.opened_at,
+        "answered_at": entry.answered_at,
+        "answered_by": entry.answered_by,
+    }
+
+
+def _tree(entry: LedgerEntry, text: str | None) -> Any:
+    """As it is stored, typed values with their mark; nothing that needs the author's classes."""
+    if text is None:
+        return None
+    try:
+        return codec.decode(blobs.load_text(entry.run_id, text, entry.key))
+    except DurableError as error:
+        return {"unreadable": str(error)}
+
+
+def _approval(approval: Approval) -> dict[str, Any]:
+    decisions = Decision.objects.filter(approval=approval).select_related("by").order_by("at")
+    return {
+        "id": str(approval.id),
+        "title": approval.title,
+        "status": "open" if approval.is_open else "closed",
+        "outcome": approval.outcome or None,
+        "payload": approval.payload,
+        "due_at": approval.due_at,
+        "decisions": [
+            {
+                "by": decision.by.get_username(),
+                "via": decision.via,
+                "verdict": decision.verdict,
+                "payload": codec.decode(decision.payload) if decision.payload else None,
+                "reason": decision.reason,
+                "at": decision.at,
+            }
+            for decision in decisions
+        ],
+    }
+
+
+def _text(told: dict[str, Any]) -> str:
+    lines = [f"{told['id']}  {told['graph']} version {told['version']}: {told['status']} at {told['node']}"]
+    if told["error"]:
+        lines.append(f"  {told['error']['kind'] or 'error'}: {told['error']['text'].splitlines()[0]}")
+    lines.append(f"  state {as_json(told['state']) if isinstance(told['state'], dict) else told['state']}")
+    lines.append("checkpoints")
+    for one in told["checkpoints"]:
+        reason = f"  {one['reason'].splitlines()[0]}" if one["reason"] else ""
+        lines.append(f"  {one['seq']:>4} {one['kind']:<10} {one['node']} ({one['status']}) {one['at']:%H:%M:%S}{reason}")
+    if told["ledger"]:
+        lines.append("ledger")
+    for one in told["ledger"]:
+        lines.append(f"  step {one['step']} {one['key']}: {one['kind']} {one['status']}")
+    if told["approvals"]:
+        lines.append("approvals")
+    for one in told["approvals"]:
+        lines.append(f"  {one['id']} {one['title']}: {one['outcome'] or 'open'}")
+    return "\n".join(lines)

@@ -1,0 +1,28 @@
+"""Cancel a run."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+from typing import Any  # options are whatever the command line gives
+
+from django.core.management.base import BaseCommand
+
+from runs.command_line import as_json, one_line_errors
+from runs.models import Run
+
+
+class Command(BaseCommand):
+    help = "Cancels a live run, whoever drives it. Open questions close; an open write is left in doubt."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("run", help="its id, or the last six digits of it")
+        parser.add_argument("--reason", required=True, help="why; it stands in the trail")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        with one_line_errors():
+            run = Run.objects.named(options["run"])
+            run.cancel(by=f"shell of {getpass.getuser()}", reason=options["reason"])
+        told = {"id": str(run.id), "status": run.status, "reason": options["reason"]}
+        self.stdout.write(as_json(told) if options["json"] else f"{run.id} {run.graph} {run.status}")

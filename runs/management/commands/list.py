@@ -1,0 +1,55 @@
+"""List runs."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any  # options are whatever the command line gives
+
+from django.core.management.base import BaseCommand, CommandError
+
+from runs.command_line import as_json
+from runs.models import Run
+from runs.models.statuses import STATUSES
+
+MOST = 10_000
+
+
+class Command(BaseCommand):
+    help = "Lists runs, the newest first."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--status", choices=STATUSES)
+        parser.add_argument("--graph", help="only runs of this graph")
+        parser.add_argument("--limit", type=int, default=50, help="at most so many (default %(default)s)")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not 1 <= options["limit"] <= MOST:
+            raise CommandError(f"--limit {options['limit']}: give 1 to {MOST}.")
+        runs = Run.objects.order_by("-id")
+        if options["status"]:
+            runs = runs.filter(status=options["status"])
+        if options["graph"]:
+            runs = runs.filter(graph=options["graph"])
+        found = list(runs[: options["limit"]])
+        if options["json"]:
+            self.stdout.write(as_json({"runs": [_told(run) for run in found]}))
+            return
+        for run in found:
+            self.stdout.write(f"{run.id}  {run.status:<10}  {run.graph}  at {run.node}, step {run.step}")
+        if not found:
+            self.stdout.write("No such runs. `manage.py start GRAPH` makes one.")
+
+
+def _told(run: Run) -> dict[str, Any]:
+    return {
+        "id": str(run.id),
+        "graph": run.graph,
+        "version": run.version,
+        "status": run.status,
+        "node": run.node,
+        "step": run.step,
+        "key": run.key,
+        "created_at": run.created_at,
+        "finished_at": run.finished_at,
+    }

@@ -1,0 +1,51 @@
+"""Graphs that a real worker drives while it is being killed. Each execution of a node leaves a line in a file."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from runs import END, Graph
+
+
+class Diary(BaseModel):
+    """`seconds` is how long each node takes; the file at `path` says which were begun."""
+
+    path: str
+    seconds: float = 0.0
+    rounds: int = 1
+    done: int = 0
+
+
+def write(state: Diary, what: str) -> None:
+    with Path(state.path).open("a") as diary:
+        diary.write(f"{what} {os.getpid()} {time.time()}\n")
+
+
+patient = Graph("patient", state=Diary, operators="ops")
+
+
+@patient.node(then=("take_time", END))
+def take_time(run: Any, state: Diary) -> str:
+    write(state, f"{run.id}")
+    time.sleep(state.seconds)
+    state.done += 1
+    return END if state.done == state.rounds else "take_time"
+
+
+deadly = Graph("deadly", state=Diary, operators="ops")
+
+
+@deadly.node(then="die")
+def live(run: Any, state: Diary) -> None:
+    state.done += 1
+
+
+@deadly.node
+def die(run: Any, state: Diary) -> None:
+    write(state, "death")
+    os._exit(9)

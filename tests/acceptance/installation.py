@@ -1,0 +1,139 @@
+"""`manage.py work` as it really runs, on the rows of the test; its processes are found, and killed, by pid."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from runs import start
+from runs.models import Run, Worker
+from runs.process_tree import is_alive, wait_until_gone
+from tests.acceptance.graphs import Diary
+from tests.conftest import ROOT
+
+START_SECONDS = 60.0
+
+
+@dataclass
+class Work:
+    """The supervisor and what it started. `log` is what all of them wrote."""
+
+    supervisor: subprocess.Popen[bytes]
+    log_file: Path
+
+    @property
+    def log(self) -> str:
+        return self.log_file.read_text(errors="replace")
+
+    @property
+    def cluster(self) -> psutil.Process:
+        return next(process for process in self._children() if "qcluster" in process.cmdline())
+
+    @property
+    def bell(self) -> psutil.Process:
+        return next(process for process in self._children() if "bell" in process.cmdline())
+
+    @property
+    def pool(self) -> list[psutil.Process]:
+        """q2's workers, then its monitor and its pusher, in the order in which the sentinel forked them."""
+        (sentinel,) = self.cluster.children()
+        return sorted(sentinel.children(), key=lambda process: (process.create_time(), process.pid))
+
+    @property
+    def family(self) -> set[psutil.Process]:
+        return {psutil.Process(self.supervisor.pid), *self._children(recursive=True)}
+
+    def _children(self, recursive: bool = False) -> list[psutil.Process]:
+        return psutil.Process(self.supervisor.pid).children(recursive=recursive)
+
+    def is_up(self) -> bool:
+        return "guarding cluster" in self.log and "pushing tasks at" in self.log
+
+    def terminate(self) -> float:
+        """Ask it to stop; how many seconds that took."""
+        began = time.monotonic()
+        self.supervisor.send_signal(signal.SIGTERM)
+        self.supervisor.wait(60)
+        return time.monotonic() - began
+
+
+@contextmanager
+def working(environment: dict[str, str], folder: Path, **settings: Any) -> Iterator[Work]:
+    """working(..., lease_seconds=60) runs `manage.py work`; nothing of it is left afterwards."""
+    environment = environment | {"DURABLEWEB_APPS": "tests.acceptance", "PYTHONUNBUFFERED": "1"}
+    environment |= {f"DURABLEWEB_{name.upper()}": str(value) for name, value in settings.items()}
+    log_file = folder / f"work-{time.time_ns()}.log"
+    with log_file.open("wb") as log:
+        supervisor = subprocess.Popen(
+            [sys.executable, "manage.py", "work"], cwd=ROOT, env=environment, stdout=log, stderr=log
+        )
+    work = Work(supervisor, log_file)
+    try:
+        until(work.is_up, START_SECONDS, work)
+        yield work
+    except BaseException:
+        print(work.log)
+        raise
+    finally:
+        family = set()
+        with suppress(psutil.NoSuchProcess):
+            family = work.family
+        supervisor.kill()
+        supervisor.wait()
+        assert wait_until_gone(family, 10), "a process outlived its supervisor"
+
+
+def begin(graph: Any, folder: Path, **state: Any) -> Run:
+    return start(graph, Diary(path=str(folder / "diary"), **state))
+
+
+def diary(folder: Path, what: object) -> int:
+    """How often a node wrote this word."""
+    path = folder / "diary"
+    return path.read_text().count(f"{what} ") if path.exists() else 0
+
+
+def until(condition: Callable[[], Any], seconds: float, work: Work | None = None) -> Any:
+    """Wait for a condition, and return it. The processes take their time when the machine is busy."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, f"waited {seconds:g} s in vain"
+        assert work is None or work.supervisor.poll() is None, "the supervisor ended"
+        time.sleep(0.05)
+    return found
+
+
+def ended(run: Run, seconds: float) -> Run:
+    """The run once it has ended."""
+    return until(lambda: Run.objects.filter(pk=run.pk, finished_at__isnull=False).first(), seconds)
+
+
+def driver_of(run: Run, seconds: float = 20.0) -> psutil.Process:
+    """The process that executes it now."""
+
+    def found() -> psutil.Process | None:
+        name = Run.objects.values_list("leased_by", flat=True).get(pk=run.pk)
+        worker = Worker.objects.filter(pk=name).first() if name else None
+        if worker is None or not psutil.pid_exists(worker.pid):
+            return None
+        process = psutil.Process(worker.pid)
+        return process if is_alive(process) else None
+
+    return until(found, seconds)
+
+
+def kill(*processes: psutil.Process) -> None:
+    """SIGKILL, and see them dead."""
+    for process in processes:
+        os.kill(process.pid, signal.SIGKILL)
+    assert wait_until_gone(set(processes), 5), "a killed process lives"

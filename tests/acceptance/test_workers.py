@@ -1,0 +1,135 @@
+"""`manage.py work` with real kills, on both databases."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from runs.models import Worker
+from runs.process_tree import is_alive, wait_until_gone
+from runs.shift import Shift
+from tests.acceptance.graphs import deadly, patient
+from tests.acceptance.installation import Work, begin, diary, driver_of, ended, kill, until, working
+from tests.runs.driving import registered
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.acceptance]
+
+SHORT_LEASE = {"lease_seconds": 2, "workers": 3}
+DEFAULT_LEASE = {"lease_seconds": 60, "workers": 3}
+
+
+def test_the_process_that_executes_a_node_is_killed_and_so_is_the_one_that_recovers(
+    process_environment, tmp_path
+):
+    """E6, E7: another one goes on each time, by the end of the lease alone; no row of a worker is needed."""
+    with working(process_environment, tmp_path, **SHORT_LEASE) as work:
+        run = begin(patient, tmp_path, seconds=1.5, rounds=2)
+        first = driver_of(run)
+        until(lambda: diary(tmp_path, run.pk) == 1, 10)
+        kill(first)
+        Worker.objects.all().delete()
+        second = driver_of(run)
+        assert second.pid != first.pid
+        until(lambda: diary(tmp_path, run.pk) == 2, 10)
+        kill(second)
+        run = ended(run, 40)
+        assert (run.status, run.state_at(run.seq)["done"], run.deaths, run.silent) == ("completed", 2, 0, 0)
+        assert diary(tmp_path, run.pk) == 4, "two executions were cut off, two committed"
+        lost = run.checkpoints.filter(kind="lost").order_by("seq")
+        assert [str(end.pid) in link.reason for end, link in zip((first, second), lost, strict=True)] == [
+            True,
+            True,
+        ]
+        assert "Watchdog" not in work.log
+        the_whole_cluster_is_killed_and_then_the_supervisor(work, tmp_path)
+
+
+def the_whole_cluster_is_killed_and_then_the_supervisor(work: Work, folder: Path) -> None:
+    """SIGKILL of qcluster's main process takes its sentinel, workers, monitor and pusher with it; all comes again."""
+    cluster, before = work.cluster, {work.cluster, *work.cluster.children(recursive=True)}
+    assert len(before) == 7
+    run = begin(patient, folder, seconds=1)
+    until(lambda: diary(folder, run.pk) == 1, 10)
+    kill(cluster)
+    assert wait_until_gone(before, 3)
+    kill(work.bell)
+    run = ended(run, 40)
+    assert (run.status, run.deaths, diary(folder, run.pk)) == ("completed", 0, 2)
+    assert "The cluster ended (killed by SIGKILL)" in work.log
+    assert "The bell ended (killed by SIGKILL)" in work.log
+    family = work.family
+    assert len(family) == 9
+    kill(psutil.Process(work.supervisor.pid))
+    assert wait_until_gone(family, 3)
+
+
+def test_a_poison_run_is_failed_and_its_neighbours_complete(process_environment, tmp_path):
+    """R3, R4: it is driven alone, its claims are spaced out, and the operator sees node, worker and time."""
+    with working(process_environment, tmp_path, **SHORT_LEASE) as work:
+        good = [begin(patient, tmp_path, seconds=0.3, rounds=3) for _ in range(12)]
+        poison = begin(deadly, tmp_path)
+        good += [begin(patient, tmp_path, seconds=0.3, rounds=3) for _ in range(12)]
+        poison = ended(poison, 60)
+        assert (poison.status, poison.error_kind, poison.step, poison.node) == ("failed", "poison", 1, "die")
+        last = poison.checkpoints.filter(kind="claim").order_by("-seq").first()
+        assert "'die'" in poison.error and last.actor in poison.error
+        assert re.search(r"\d\d:\d\d:\d\d", poison.error)
+        begun = list(poison.checkpoints.filter(kind="claim").order_by("seq").values_list("at", flat=True))
+        assert diary(tmp_path, "death") == len(begun) == 5, "once with others, four times alone"
+        pauses = [(after - before).total_seconds() for before, after in zip(begun, begun[1:], strict=False)]
+        assert all(pause >= least for pause, least in zip(pauses, (2, 3, 4, 6), strict=True)), pauses
+        for run in good:
+            run = ended(run, 40)
+            assert (run.status, run.state_at(run.seq)["done"]) == ("completed", 3)
+        assert "Watchdog" not in work.log
+
+
+def test_killed_idle_workers_that_hold_the_lock_of_the_queue_stop_nothing(process_environment, tmp_path):
+    """E12, on the default lease: progress within 15 s, logged and counted, and nothing fails."""
+    with working(process_environment, tmp_path, **DEFAULT_LEASE) as work:
+        for _ in range(3):
+            idle = work.pool[:3]
+            assert not Worker.objects.exists()
+            kill(*idle)
+            until(lambda gone=idle: len(work.pool) == 5 and not set(gone) & set(work.pool), 10)
+        began = time.monotonic()
+        run = begin(patient, tmp_path)
+        run = ended(run, 40)
+        took = time.monotonic() - began
+        assert run.status == "completed"
+        assert took < 15
+        if took > 5:  # whether the killed one held the lock is the kernel's choice
+            assert "Watchdog" in work.log and "(restart 1)" in work.log
+        work.terminate()
+        assert f"restarted the cluster {int(took > 5)} times" in work.log
+
+
+def test_long_nodes_leave_the_watchdog_asleep_and_a_stop_hands_them_back(process_environment, tmp_path):
+    """R4: two long nodes fill the shifts, a third run waits for them, and nothing is restarted. At the stop a node
+    within the grace commits; one that takes longer is killed. Both runs are handed back: that is no death."""
+    with working(process_environment, tmp_path, **DEFAULT_LEASE, shift_runs=1, grace_seconds=3) as work:
+        long, slow = begin(patient, tmp_path, seconds=11.5), begin(patient, tmp_path, seconds=60)
+        assert driver_of(long) != driver_of(slow)
+        quick = begin(patient, tmp_path, seconds=1, rounds=3)
+        assert Worker.objects.count() == 2, "one worker process stays free"
+        until(lambda: diary(tmp_path, quick.pk), 30, work)
+        assert ended(long, 0).status == "completed"
+        assert "Watchdog" not in work.log
+        family = work.family
+        took = work.terminate()
+        assert 2.5 < took < 10
+        assert not [process for process in family if is_alive(process)]
+    assert not Worker.objects.exists()
+    for run, steps in ((quick, 1), (slow, 0)):
+        run.refresh_from_db()
+        assert (run.status, run.step, run.leased_by) == ("running", steps, None)
+        assert (run.deaths, run.silent) == (0, 0)
+        assert run.checkpoints.order_by("seq").last().kind == "hand_back"
+        assert [diary(tmp_path, each.pk) for each in (long, quick, slow)] == [1, 1, 1]
+    with registered(patient):
+        Shift(linger=0, only=quick.pk).work()
+    assert ended(quick, 0).status == "completed"

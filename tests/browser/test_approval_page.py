@@ -1,0 +1,242 @@
+"""What a reviewer does on an approval's page, in Chromium: by mouse, by keys, without scripts, on a phone."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from approvals.forms.values import same
+from tests.approvals.cases import answer_of, ask, told
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+BODY = "Dear Helen,\n\nCorvid is 38 % cheaper.\n\nUse Corvid for everyone else."
+BRIEF = {
+    "to": ["helen@example.com", "jose@example.com"],
+    "subject": "Brief",
+    "body": BODY,
+    "copies": 7,
+    "price": 1.0,
+}
+CALL = {
+    "tool": "post_letter",
+    "kind": "write",
+    "key": "email:{run_id}:brief",
+    "description": "One e-mail goes out.",
+}
+
+
+def brief(**more):
+    return ask(BRIEF, **{"question": "Send the brief?", "call": CALL, "due": timedelta(hours=4), **more})
+
+
+def path(approval) -> str:
+    return approval.get_absolute_url()
+
+
+def main_button(page: Page):
+    return page.locator(".action-bar .button-primary")
+
+
+def test_an_edit_by_mouse_is_marked_shown_and_approved(open_as, ada):
+    approval = brief()
+    page = open_as(ada, path(approval))
+    expect(main_button(page)).to_contain_text("Approve")
+    page.get_by_label("Subject").fill("Brief, second try")
+    page.get_by_label("Body").fill(BODY.replace("Use Corvid for everyone else", "Ask Corvid for an offer"))
+    expect(main_button(page)).to_contain_text("Approve with edits")
+    expect(page.locator("[data-change-count]")).to_have_text("2 fields changed")
+    expect(page.locator(".word-diff ins").first).to_have_text("Ask")
+    expect(page.locator(".outcome")).to_contain_text("Brief, second try")
+    main_button(page).click()
+    expect(page.locator(".toast")).to_contain_text("Starts in")
+    answer = answer_of(approval)
+    assert answer["outcome"] == "approved_with_edits"
+    assert answer["payload"]["subject"] == "Brief, second try"
+    assert same(answer["payload"]["price"], 1.0)
+
+
+def test_an_edit_put_back_is_a_plain_approval(open_as, ada):
+    approval = brief()
+    page = open_as(ada, path(approval))
+    page.get_by_label("Copies").fill("9")
+    page.get_by_role("button", name="Put back Copies").click()
+    expect(main_button(page)).not_to_contain_text("edits")
+    main_button(page).click()
+    page.wait_for_url(re.compile("decided="))
+    assert answer_of(approval)["outcome"] == "approved"
+
+
+def test_keys_go_down_the_list_reject_and_undo(open_as, ada):
+    first, second = brief(question="First?"), brief(question="Second?", due=timedelta(hours=5))
+    page = open_as(ada)
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="First?", level=1)).to_be_visible()
+    page.keyboard.press("e")
+    expect(page.get_by_label("To, 1").or_(page.get_by_label("To 1"))).to_be_focused()
+    page.keyboard.type("ar")  # typing fires no key
+    page.keyboard.press("Escape")
+    page.locator("#asked").click()
+    page.keyboard.press("r")
+    expect(page.get_by_label("What should the run know?")).to_be_focused()
+    page.keyboard.type("Not a word of it is true.")
+    page.get_by_role("button", name="Reject", exact=True).click()
+    expect(page.get_by_role("heading", name="Second?", level=1)).to_be_visible()
+    assert answer_of(first)["reason"] == "Not a word of it is true."
+    page.keyboard.press("z")
+    expect(page.get_by_role("heading", name="First?", level=1)).to_be_visible()
+    assert told(first) == ["opened", "reject by ada", "undone by ada"]
+    page.keyboard.press("j")
+    expect(page.get_by_role("heading", name="Second?", level=1)).to_be_visible()
+    page.keyboard.press("a")
+    page.wait_for_url(re.compile("decided="))
+    assert answer_of(second)["outcome"] == "approved"
+
+
+def test_enter_in_a_field_decides_nothing(open_as, ada):
+    approval = brief()
+    page = open_as(ada, path(approval))
+    page.get_by_label("Subject").press("Enter")
+    page.get_by_label("Copies").press("Enter")
+    expect(page.get_by_role("heading", name="Send the brief?", level=1)).to_be_visible()
+    assert told(approval) == ["opened"]
+
+
+def test_everything_works_without_scripts(open_as, ada):
+    approval, other = brief(), brief(question="And this?", due=timedelta(hours=5))
+    page = open_as(ada, path(approval), java_script_enabled=False)
+    page.get_by_role("button", name="Remove To 1 helen@example.com").click()
+    page.get_by_role("button", name="Add one To").click()
+    page.locator(".list-field input:not([type=hidden])").last.fill("ada@example.com")
+    page.get_by_label("Copies").fill("twelve")
+    page.get_by_role("button", name="Check and compare").click()
+    expect(page.locator(".error").first).to_contain_text("Write a whole number")
+    page.get_by_label("Copies").fill("8")
+    main_button(page).click()
+    answer = answer_of(approval)
+    assert same(answer["payload"], {**BRIEF, "to": ["jose@example.com", "ada@example.com"], "copies": 8})
+    expect(page.get_by_role("heading", name="And this?", level=1)).to_be_visible()
+    page.get_by_role("button", name="Undo").first.click()
+    assert answer_of(approval) is None
+    page.goto(page.url.split("?")[0].replace(str(approval.pk), str(other.pk)))
+    page.get_by_role("button", name="Reject…").click()
+    page.get_by_label("What should the run know?").fill("No.")
+    page.get_by_role("button", name="Reject", exact=True).click()
+    assert answer_of(other)["reason"] == "No."
+
+
+def test_form_and_json_stay_in_step_and_types_survive(open_as, ada):
+    """A13"""
+    approval = brief()
+    page = open_as(ada, path(approval))
+    page.get_by_role("button", name="Remove To 1 helen@example.com").click()
+    page.get_by_role("button", name="Add one To").click()
+    page.keyboard.type("ada@example.com")
+    page.get_by_text("JSON", exact=True).click()
+    json_view = page.get_by_label("Arguments of post_letter")
+    expect(json_view).to_have_value(re.compile("ada@example.com"))
+    typed = json.loads(json_view.input_value())
+    assert typed["to"] == ["jose@example.com", "ada@example.com"]
+    assert '"price": 1.0' in json_view.input_value()
+    json_view.fill(json.dumps({**typed, "copies": 3, "price": 2.5}))
+    page.get_by_text("Form", exact=True).click()
+    expect(page.get_by_label("Copies")).to_have_value("3")
+    page.get_by_label("Price").fill("3")
+    main_button(page).click()
+    page.wait_for_url(re.compile("decided="))
+    edited = {**BRIEF, "to": ["jose@example.com", "ada@example.com"], "copies": 3, "price": 3.0}
+    assert same(answer_of(approval)["payload"], edited)
+
+
+def test_json_that_cannot_be_read_is_said_while_it_is_typed(open_as, ada):
+    page = open_as(ada, path(brief()))
+    page.get_by_text("JSON", exact=True).click()
+    page.get_by_label("Arguments of post_letter").fill('{"to":\n oops}')
+    expect(page.locator("#json-error")).to_contain_text("Line 2, column 2")
+
+
+def test_a_draft_outlives_a_reload_and_can_be_discarded(open_as, ada):
+    page = open_as(ada, path(brief()))
+    page.get_by_label("Subject").fill("Brief, second try")
+    expect(page.get_by_text("Draft kept")).to_be_visible()
+    page.reload()
+    expect(page.get_by_label("Subject")).to_have_value("Brief, second try")
+    expect(main_button(page)).to_contain_text("Approve with edits")
+    page.get_by_role("button", name="Discard").click()
+    expect(page.get_by_label("Subject")).to_have_value("Brief")
+    page.reload()
+    expect(page.get_by_label("Subject")).to_have_value("Brief")
+
+
+def test_a_draft_for_an_earlier_text_is_offered_not_put_in(open_as, ada, bob):
+    approval = brief(quorum=2)
+    page = open_as(ada, path(approval))
+    page.get_by_label("Subject").fill("Ada’s words")
+    approval.decide(by=bob, verdict="edit", payload={**BRIEF, "subject": "Bob’s words"})
+    page.reload()
+    expect(page.get_by_label("Subject")).to_have_value("Bob’s words")
+    expect(page.get_by_text("You have a draft for an earlier text")).to_be_visible()
+    page.get_by_role("button", name="Put it into the form").click()
+    expect(page.get_by_label("Subject")).to_have_value("Ada’s words")
+
+
+def test_two_people_press_at_the_same_time(open_as, ada, bob):
+    """S9, B5"""
+    approval = brief()
+    one, other = open_as(ada, path(approval)), open_as(bob, path(approval))
+    for page, words in ((one, "Ada’s words"), (other, "Bob’s words")):
+        page.get_by_label("Subject").fill(words)
+    for page in (one, other):
+        page.evaluate("document.querySelector('.action-bar .button-primary').click()")
+    for page in (one, other):
+        page.wait_for_load_state()
+    decided = {"ada": (one, other, "Bob’s words"), "bob": (other, one, "Ada’s words")}
+    expect(one.locator(".toast, #trouble").first).to_be_visible()
+    expect(other.locator(".toast, #trouble").first).to_be_visible()
+    winner, loser, kept = decided[answer_of(approval)["by"]]
+    expect(winner.locator(".toast")).to_contain_text("Approved with edits")
+    expect(loser.locator("#trouble")).to_contain_text("approved this with edits")
+    expect(loser.locator("#kept-text")).to_have_value(re.compile(kept))
+    assert sorted(told(approval))[:1] == ["edit by ada"] or "edit by bob" in told(approval)
+    assert len(told(approval)) == 3  # opened, decided, refused: both attempts are in the trail
+
+
+@pytest.mark.parametrize("width", [320, 768])
+def test_no_page_scrolls_sideways(open_as, ada, bob, width):
+    long = "a-name-without-any-blank-" * 12
+    shapes = ask({long: long, "deep": [{"a": {"b": [1, {"c": long}]}}]}, question=long, why=f"`{long}`")
+    decided = brief()
+    decided.decide(by=bob, verdict="reject", reason=long)
+    page = open_as(ada, width=width)
+    for where in ("/", path(shapes), path(decided), "/?scope=decided", "/?q=nothing"):
+        page.goto(page.url.split("/", 3)[0] + "//" + page.url.split("/")[2] + where)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), where
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_pages_are_accessible(open_as, ada, bob, theme):
+    approval = brief(reasons=["Wrong recipients"], risk="high", quorum=2)
+    decided = brief()
+    decided.decide(by=bob, verdict="edit", payload={**BRIEF, "copies": 2})
+    page = open_as(ada, color_scheme=theme)
+    site = page.url.rstrip("/")
+    for where in ("/", path(approval), path(decided), "/?q=nothing"):
+        page.goto(site + where)
+        if where == path(approval):
+            page.get_by_label("Subject").fill("Other")
+            page.get_by_label("Body").fill(BODY + "\n\nOne more.")
+        assert _violations(page) == [], where
+    page.goto(site + path(approval))
+    page.get_by_role("button", name="Reject…").click()
+    assert _violations(page) == []
+
+
+def _violations(page: Page) -> list[str]:
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    return [f"{rule['id']}: {rule['nodes'][0]['html'][:160]}" for rule in found]
