@@ -207,9 +207,9 @@ class Listing:
         """What to show after a decision: the next open one below it, else the first."""
         keys = [row.pk for row in self.rows]
         at = keys.index(approval.pk) + 1 if approval.pk in keys else 0
-        return next(
-            (row for row in self.rows[at:] + self.rows[:at] if row.is_open and row.pk != approval.pk), None
-        )
+        others = [row for row in self.rows[at:] + self.rows[:at] if row.is_open and row.pk != approval.pk]
+        in_time = (row for row in others if row.due_at is None or row.due_at > self.now)
+        return next(in_time, others[0] if others else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ class Claimer:
     def __init__(self, worker: str, graphs: list[Graph] | None = None) -> None:
         self.worker = worker
         self.graphs = {(g.name, g.version): g for g in (registry.served() if graphs is None else graphs)}
+        self.queues = sorted({"default", *(graph.queue for graph in self.graphs.values())})
         self.numbers = count(1)
 
     def claim(self, *, alone: bool, only: object = None) -> tuple[Lease, list[LedgerEntry]] | None:
@@ -74,7 +75,9 @@ class Claimer:
         drivable = (served & Q(leased_by=None)) if self.graphs else Q(pk__in=[])
         if not alone:
             drivable &= Q(silent=0)
-        return Run.objects.filter(Q(wake_at__lte=now) & (left | drivable))
+        # one queue by equality: then the index run_due gives the order, however many are due
+        queue = Q(queue=self.queues[0]) if len(self.queues) == 1 else Q(queue__in=self.queues)
+        return Run.objects.filter(queue & Q(wake_at__lte=now) & (left | drivable))
 
     def _take(self, alone: bool, only: object, oldest_first: bool):
         began = clock.elapsed()

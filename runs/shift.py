@@ -15,7 +15,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from runs import clock, registry, sql
 from runs.claim import Claimer
@@ -51,14 +52,15 @@ class Shift:
         only: object = None,
     ) -> None:
         self.deadline = time.monotonic() + seconds
-        self.steps_left = steps
+        self.most_steps = steps
         self.linger, self.bell, self.only = linger, bell, only
-        self.runs_at_once = runs_at_once or conf.shift_runs
+        self.runs_at_once = runs_at_once or (conf.shift_runs if steps is None else 1)
         self.name = worker_name()
         self.drives: dict[object, tuple[Drive, Future]] = {}
         self.stopping = threading.Event()
         self.ended = threading.Event()
         self.lost_threads = 0
+        self.connections: dict[int, BaseDatabaseWrapper] = {}
         self.steps_done = 0
         self.pool = ThreadPoolExecutor(self.runs_at_once, thread_name_prefix="drive")
         self.rows = RowThreads(4)
@@ -100,13 +102,16 @@ class Shift:
                     time.sleep(IDLE_PAUSE_SECONDS)
                 continue
             idle_since = time.monotonic()
-            self._begin(Drive(*taken, most_steps=self.steps_left))
+            self._begin(Drive(*taken, most_steps=self._steps_left()))
 
     def _over(self) -> bool:
-        enough = self.steps_left is not None and self.steps_done >= self.steps_left
+        enough = self.most_steps is not None and self.steps_done >= self.most_steps
         return (
             self.stopping.is_set() or time.monotonic() >= self.deadline or enough or bool(self.lost_threads)
         )
+
+    def _steps_left(self) -> int | None:
+        return None if self.most_steps is None else self.most_steps - self.steps_done
 
     def _full(self) -> bool:
         """No more are claimed beside a suspect, nor while an old suspect waits for an empty process."""
@@ -125,8 +130,13 @@ class Shift:
         if drive.lease.graph.is_async:
             future = asyncio.run_coroutine_threadsafe(drive.run_async(self.rows), self._loop())
         else:
-            future = self.pool.submit(_in_thread, drive)
+            future = self.pool.submit(self._in_thread, drive)
         self.drives[run_id] = (drive, future)
+
+    def _in_thread(self, drive: Drive) -> object:
+        """A thread keeps its connection for the next run; the shift closes them all at its end."""
+        self.connections[threading.get_ident()] = connections["default"]
+        return drive.run()
 
     def _loop(self) -> asyncio.AbstractEventLoop:
         if self.loop is None:
@@ -170,6 +180,9 @@ class Shift:
         while self.drives and time.monotonic() < until:
             self._wait_for_one()
         self.pool.shutdown(wait=False, cancel_futures=True)
+        for kept in self.connections.values():
+            kept.inc_thread_sharing()
+            kept.close()
         if self.loop is not None:
             self.loop.call_soon_threadsafe(self.loop.stop)
             self.loop_thread.join(conf.grace_seconds)
@@ -257,10 +270,3 @@ def boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return "unknown"
-
-
-def _in_thread(drive: Drive) -> object:
-    try:
-        return drive.run()
-    finally:
-        connection.close()

@@ -31,7 +31,6 @@ def start(
     by: Any = None,
     *,
     on_behalf_of: Any = None,
-    queue: str | None = None,
     priority: int = 2,
     labels: dict[str, str] | None = None,
 ) -> Run:
@@ -61,7 +60,7 @@ def start(
                 version=known.version,
                 node=known.first,
                 wake_at=now,
-                queue=queue or known.queue,
+                queue=known.queue,
                 priority=priority,
                 key=key,
                 labels=text_labels,

@@ -75,7 +75,32 @@ def change_of(path: str, label: str, old: Any, new: Any) -> Change:
         old, new = lines(old), lines(new)
         if max(len(old), len(new)) > LONG_TEXT or "\n" in old + new:
             words = tuple(word_difference(visible(old), visible(new)))
+    elif _are_scalars(old) and _are_scalars(new):
+        words = (Paragraph(pieces=tuple(_item_pieces(old, new))),)
     return Change(path, label, kind, _shown(old, new), _shown(new, old), words)
+
+
+def _are_scalars(value: Any) -> bool:
+    return (
+        isinstance(value, list) and bool(value) and not any(isinstance(each, dict | list) for each in value)
+    )
+
+
+def _item_pieces(old: list[Any], new: list[Any]) -> Iterator[Piece]:
+    """A short list item by item, so that one gone address is seen among those that stay."""
+    before, after = ([_item_text(each) for each in side] for side in (old, new))
+    for tag, i, i_end, j, j_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag == "equal":
+            yield Piece(SAME, " ".join(before[i:i_end]) + " ")
+            continue
+        for kind, items in ((GONE, before[i:i_end]), (CAME, after[j:j_end])):
+            for item in items:
+                yield Piece(kind, item)
+                yield Piece(SAME, " ")
+
+
+def _item_text(value: Any) -> str:
+    return visible(value) if isinstance(value, str) and value.strip() else json_text(value, indent=None)
 
 
 def word_difference(old: str, new: str) -> Iterator[Paragraph]:

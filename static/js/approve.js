@@ -213,10 +213,15 @@ class Bench {
     }
     for (const element of document.querySelectorAll("[data-discard]")) element.hidden = !differs;
     for (const element of document.querySelectorAll("[data-draft-note]")) element.hidden = !differs;
+    for (const place of document.querySelectorAll("[data-draft-time]")) say(place, this.keptAt ?? "");
     for (const element of document.querySelectorAll("[data-shows]")) this.showOutcome(element);
   }
 
   markField(field, changed, was, is) {
+    // A mark that still fits stays: a press on its button begins with the change event of the field left behind.
+    const state = changed ? canonical(is) : "";
+    if (field.marked === state) return;
+    field.marked = state;
     field.toggleAttribute("data-changed", changed);
     for (const old of field.querySelectorAll(":scope > [data-made], :scope > .field-head > [data-made], :scope > label [data-made]")) old.remove();
     if (!changed) return;
@@ -231,6 +236,10 @@ class Bench {
     if (field.dataset.kind === "boolean") return;
     const texts = typeof was === "string" && typeof is === "string";
     const long = texts && (Math.max(was.length, is.length) > LONG || `${was}${is}`.includes("\n"));
+    if (areScalars(was) && areScalars(is)) {
+      field.append(made("p", { class: "change" }, ...itemPieces(was, is)));
+      return;
+    }
     const title = diffTitle.replace("%s", name);
     field.append(long ? wordDiff(lines(was), lines(is), title, this.form.dataset) : change(short(was, is), short(is, was), this.form.dataset));
   }
@@ -241,7 +250,7 @@ class Bench {
     this.shown ??= new Map();
     if (!this.shown.has(element)) this.shown.set(element, [...element.childNodes]);
     if (canonical(was) === canonical(is)) element.replaceChildren(...this.shown.get(element));
-    else if (element.matches("ul")) element.replaceChildren(make("li", {}, make("del", {}, short(was, is)), " ", make("ins", {}, short(is, was))));
+    else if (areScalars(was) && areScalars(is)) element.replaceChildren(...itemPieces(was, is).map((item) => make("li", {}, item)));
     else element.replaceChildren(make("del", {}, short(was, is)), " ", make("ins", {}, short(is, was)));
   }
 
@@ -258,8 +267,7 @@ class Bench {
     }
     const kept = { table: this.form.dataset.table, json: this.json.value };
     localStorage.setItem(this.store, JSON.stringify(kept));
-    const time = new Date().toLocaleTimeString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-    for (const place of document.querySelectorAll("[data-draft-time]")) say(place, time);
+    this.keptAt = new Date().toLocaleTimeString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
   }
 
   // A draft for this text comes back by itself; one for an older text is offered, never put in.
@@ -432,6 +440,18 @@ function short(value, other) {
 
 function change(was, is, { becomes }) {
   return made("p", { class: "change" }, make("del", {}, was), make("span", { "aria-hidden": "true" }, "→"), make("span", { class: "hidden-visually" }, becomes), make("ins", {}, is));
+}
+
+function areScalars(value) {
+  return Array.isArray(value) && value.length > 0 && value.every((each) => typeof each !== "object" || JSON.isRawJSON?.(each));
+}
+
+// A short list item by item, so that one gone address is seen among those that stay.
+function itemPieces(was, is) {
+  const told = (value) => (typeof value === "string" && value.trim() ? value : text(value));
+  return difference(was.map(told), is.map(told)).flatMap(([kind, old, fresh]) =>
+    kind === "same" ? old.map((each) => make("span", {}, each)) : [...old.map((each) => make("del", {}, each)), ...fresh.map((each) => make("ins", {}, each))],
+  );
 }
 
 function wordDiff(was, is, title, { unchanged, unchangedOne }) {

@@ -3,12 +3,16 @@
 //
 //   <section data-live="run:ID" data-live-url="/runs/ID/timeline/" data-live-says="Waiting for you">
 //
-// data-live may hold several names. data-live-says is announced politely when a read changes it.
+// data-live may hold several names. data-live-says is announced politely when a read changes it. The server is told
+// which names the page has, and how old it is, whenever they change; it answers each time (runs/sockets.py).
 
-const POLL = 30_000;
+const POLL = 1_000 * (document.body.dataset.poll ?? 30);
 const REREAD = 60_000;
 const GATHER = 120;
+const REST = 300;
 const MARK_AFTER = 3_000;
+const MOST = 200;
+const FRESH = 10;
 
 const mark = document.querySelector("[data-live-mark]");
 const reading = new WeakMap();
@@ -18,32 +22,36 @@ let pause = 500;
 let open = false;
 let gathering;
 let polling;
+let watched;
+let watching;
 
 connect();
+new MutationObserver(() => (watching ??= setTimeout(watch, GATHER))).observe(document.body, {
+  subtree: true,
+  childList: true,
+  attributeFilter: ["data-live"],
+});
 setInterval(() => visible() && read(), REREAD);
 document.addEventListener("visibilitychange", () => visible() && read());
 addEventListener("online", () => !open && connect());
 addEventListener("pagehide", () => socket?.close());
-addEventListener("pageshow", (event) => event.persisted && connect());
+addEventListener("pageshow", (event) => event.persisted && connect(true));
 
-function connect() {
+function connect(missed = Boolean(polling)) {
   if (socket && socket.readyState < WebSocket.CLOSING) return;
+  open = false;
   const address = new URL(document.body.dataset.socket, location.href);
   address.protocol = address.protocol.replace("http", "ws");
   const opened = (socket = new WebSocket(address));
-  let missed = Boolean(polling);
   opened.addEventListener("open", () => {
-    open = true;
-    pause = 500;
-    clearInterval(polling);
-    polling = undefined;
-    show("open");
-    if (missed) read();
+    watched = undefined;
+    watch(missed ? 0 : performance.now() / 1_000);
   });
   opened.addEventListener("message", (event) => {
+    if (!open) answered(missed);
     const { changed = [] } = JSON.parse(event.data);
     for (const name of changed) named.add(name);
-    gathering ??= setTimeout(gathered, GATHER);
+    if (named.size) gathering ??= setTimeout(gathered, GATHER);
   });
   opened.addEventListener("close", () => {
     if (opened !== socket) return;
@@ -53,6 +61,30 @@ function connect() {
     setTimeout(connect, pause * (0.7 + Math.random() * 0.6));
     pause = Math.min(pause * 2, POLL);
   });
+}
+
+// The first answer, and not the opening, tells that it works: who has been signed out is closed right after it.
+function answered(missed) {
+  open = true;
+  pause = 500;
+  clearInterval(polling);
+  polling = undefined;
+  show("open");
+  if (missed) read();
+}
+
+// `age`: for how many seconds what the page shows may be out of date.
+function watch(age = FRESH) {
+  watching = undefined;
+  const names = new Set([...document.querySelectorAll("[data-live]")].flatMap(namesOf));
+  const list = [...names].slice(0, MOST);
+  if (socket?.readyState !== WebSocket.OPEN || list.join() === watched) return;
+  watched = list.join();
+  socket.send(JSON.stringify({ watch: list, age }));
+}
+
+function namesOf(element) {
+  return element.dataset.live.split(/\s+/).filter(Boolean);
 }
 
 function gathered() {
@@ -65,7 +97,7 @@ function gathered() {
 // Read again what carries one of `names`, or everything live. What lies inside another of them comes with it.
 function read(names) {
   const chosen = [...document.querySelectorAll("[data-live][data-live-url]")].filter(
-    (element) => !names || element.dataset.live.split(/\s+/).some((name) => names.has(name)),
+    (element) => !names || namesOf(element).some((name) => names.has(name)),
   );
   for (const element of chosen) {
     if (!chosen.some((other) => other !== element && other.contains(element))) refresh(element);
@@ -87,12 +119,17 @@ async function refresh(element) {
       live: true,
     });
   } finally {
-    const again = reading.get(element) === "again";
-    reading.delete(element);
     const now = element.isConnected ? element.dataset.liveSays : undefined;
     if (now && now !== said) document.dispatchEvent(new CustomEvent("announce", { detail: now }));
-    if (again && element.isConnected) refresh(element);
+    setTimeout(rested, REST, element);
   }
+}
+
+// However much changes, one part is not read all the time.
+function rested(element) {
+  const again = reading.get(element) === "again";
+  reading.delete(element);
+  if (again && element.isConnected) refresh(element);
 }
 
 function show(state) {

@@ -50,13 +50,14 @@ def test_the_process_that_executes_a_node_is_killed_and_so_is_the_one_that_recov
 
 def the_whole_cluster_is_killed_and_then_the_supervisor(work: Work, folder: Path) -> None:
     """SIGKILL of qcluster's main process takes its sentinel, workers, monitor and pusher with it; all comes again."""
-    cluster, before = work.cluster, {work.cluster, *work.cluster.children(recursive=True)}
+    cluster, bell = work.cluster, work.bell
+    before = {cluster, *cluster.children(recursive=True)}
     assert len(before) == 7
     run = begin(patient, folder, seconds=1)
     until(lambda: diary(folder, run.pk) == 1, 10)
     kill(cluster)
     assert wait_until_gone(before, 3)
-    kill(work.bell)
+    kill(bell)
     run = ended(run, 40)
     assert (run.status, run.deaths, diary(folder, run.pk)) == ("completed", 0, 2)
     assert "The cluster ended (killed by SIGKILL)" in work.log

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from approvals.forms.difference import changes, word_difference
+from approvals.forms.difference import change_of, changes, word_difference
 from tests.approvals.test_forms import any_json
 
 
@@ -74,3 +74,12 @@ def test_an_item_in_the_middle_is_one_change():
 def test_signs_that_cannot_be_seen_are_spelled_out():
     (change,) = changes("pay 100", "pay \u202e001")
     assert change.new == "pay [U+202E]001"
+
+
+def test_a_gone_address_is_seen_among_those_that_stay():
+    change = change_of("$.to", "To", ["a@example.com", "b@example.com"], ["a@example.com"])
+    (line,) = change.words
+    assert [(piece.kind, piece.text) for piece in line.pieces if piece.text.strip()] == [
+        ("same", "a@example.com "),
+        ("del", "b@example.com"),
+    ]

@@ -43,12 +43,16 @@ def main_button(page: Page):
     return page.locator(".action-bar .button-primary")
 
 
+def box(page: Page, name: str):
+    return page.get_by_role("textbox", name=name, exact=True)
+
+
 def test_an_edit_by_mouse_is_marked_shown_and_approved(open_as, ada):
     approval = brief()
     page = open_as(ada, path(approval))
     expect(main_button(page)).to_contain_text("Approve")
-    page.get_by_label("Subject").fill("Brief, second try")
-    page.get_by_label("Body").fill(BODY.replace("Use Corvid for everyone else", "Ask Corvid for an offer"))
+    box(page, "Subject").fill("Brief, second try")
+    box(page, "Body").fill(BODY.replace("Use Corvid for everyone else", "Ask Corvid for an offer"))
     expect(main_button(page)).to_contain_text("Approve with edits")
     expect(page.locator("[data-change-count]")).to_have_text("2 fields changed")
     expect(page.locator(".word-diff ins").first).to_have_text("Ask")
@@ -64,7 +68,7 @@ def test_an_edit_by_mouse_is_marked_shown_and_approved(open_as, ada):
 def test_an_edit_put_back_is_a_plain_approval(open_as, ada):
     approval = brief()
     page = open_as(ada, path(approval))
-    page.get_by_label("Copies").fill("9")
+    box(page, "Copies").fill("9")
     page.get_by_role("button", name="Put back Copies").click()
     expect(main_button(page)).not_to_contain_text("edits")
     main_button(page).click()
@@ -79,7 +83,7 @@ def test_keys_go_down_the_list_reject_and_undo(open_as, ada):
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="First?", level=1)).to_be_visible()
     page.keyboard.press("e")
-    expect(page.get_by_label("To, 1").or_(page.get_by_label("To 1"))).to_be_focused()
+    expect(box(page, "To 1")).to_be_focused()
     page.keyboard.type("ar")  # typing fires no key
     page.keyboard.press("Escape")
     page.locator("#asked").click()
@@ -102,8 +106,8 @@ def test_keys_go_down_the_list_reject_and_undo(open_as, ada):
 def test_enter_in_a_field_decides_nothing(open_as, ada):
     approval = brief()
     page = open_as(ada, path(approval))
-    page.get_by_label("Subject").press("Enter")
-    page.get_by_label("Copies").press("Enter")
+    box(page, "Subject").press("Enter")
+    box(page, "Copies").press("Enter")
     expect(page.get_by_role("heading", name="Send the brief?", level=1)).to_be_visible()
     assert told(approval) == ["opened"]
 
@@ -114,10 +118,10 @@ def test_everything_works_without_scripts(open_as, ada):
     page.get_by_role("button", name="Remove To 1 helen@example.com").click()
     page.get_by_role("button", name="Add one To").click()
     page.locator(".list-field input:not([type=hidden])").last.fill("ada@example.com")
-    page.get_by_label("Copies").fill("twelve")
+    box(page, "Copies").fill("twelve")
     page.get_by_role("button", name="Check and compare").click()
     expect(page.locator(".error").first).to_contain_text("Write a whole number")
-    page.get_by_label("Copies").fill("8")
+    box(page, "Copies").fill("8")
     main_button(page).click()
     answer = answer_of(approval)
     assert same(answer["payload"], {**BRIEF, "to": ["jose@example.com", "ada@example.com"], "copies": 8})
@@ -146,8 +150,8 @@ def test_form_and_json_stay_in_step_and_types_survive(open_as, ada):
     assert '"price": 1.0' in json_view.input_value()
     json_view.fill(json.dumps({**typed, "copies": 3, "price": 2.5}))
     page.get_by_text("Form", exact=True).click()
-    expect(page.get_by_label("Copies")).to_have_value("3")
-    page.get_by_label("Price").fill("3")
+    expect(box(page, "Copies")).to_have_value("3")
+    box(page, "Price").fill("3")
     main_button(page).click()
     page.wait_for_url(re.compile("decided="))
     edited = {**BRIEF, "to": ["jose@example.com", "ada@example.com"], "copies": 3, "price": 3.0}
@@ -163,27 +167,27 @@ def test_json_that_cannot_be_read_is_said_while_it_is_typed(open_as, ada):
 
 def test_a_draft_outlives_a_reload_and_can_be_discarded(open_as, ada):
     page = open_as(ada, path(brief()))
-    page.get_by_label("Subject").fill("Brief, second try")
+    box(page, "Subject").fill("Brief, second try")
     expect(page.get_by_text("Draft kept")).to_be_visible()
     page.reload()
-    expect(page.get_by_label("Subject")).to_have_value("Brief, second try")
+    expect(box(page, "Subject")).to_have_value("Brief, second try")
     expect(main_button(page)).to_contain_text("Approve with edits")
     page.get_by_role("button", name="Discard").click()
-    expect(page.get_by_label("Subject")).to_have_value("Brief")
+    expect(box(page, "Subject")).to_have_value("Brief")
     page.reload()
-    expect(page.get_by_label("Subject")).to_have_value("Brief")
+    expect(box(page, "Subject")).to_have_value("Brief")
 
 
 def test_a_draft_for_an_earlier_text_is_offered_not_put_in(open_as, ada, bob):
     approval = brief(quorum=2)
     page = open_as(ada, path(approval))
-    page.get_by_label("Subject").fill("Ada’s words")
+    box(page, "Subject").fill("Ada’s words")
     approval.decide(by=bob, verdict="edit", payload={**BRIEF, "subject": "Bob’s words"})
     page.reload()
-    expect(page.get_by_label("Subject")).to_have_value("Bob’s words")
+    expect(box(page, "Subject")).to_have_value("Bob’s words")
     expect(page.get_by_text("You have a draft for an earlier text")).to_be_visible()
     page.get_by_role("button", name="Put it into the form").click()
-    expect(page.get_by_label("Subject")).to_have_value("Ada’s words")
+    expect(box(page, "Subject")).to_have_value("Ada’s words")
 
 
 def test_two_people_press_at_the_same_time(open_as, ada, bob):
@@ -191,7 +195,7 @@ def test_two_people_press_at_the_same_time(open_as, ada, bob):
     approval = brief()
     one, other = open_as(ada, path(approval)), open_as(bob, path(approval))
     for page, words in ((one, "Ada’s words"), (other, "Bob’s words")):
-        page.get_by_label("Subject").fill(words)
+        box(page, "Subject").fill(words)
     for page in (one, other):
         page.evaluate("document.querySelector('.action-bar .button-primary').click()")
     for page in (one, other):
@@ -224,15 +228,14 @@ def test_the_pages_are_accessible(open_as, ada, bob, theme):
     approval = brief(reasons=["Wrong recipients"], risk="high", quorum=2)
     decided = brief()
     decided.decide(by=bob, verdict="edit", payload={**BRIEF, "copies": 2})
-    page = open_as(ada, color_scheme=theme)
+    page = open_as(ada, color_scheme=theme, bypass_csp=True)  # axe writes styles into the page
     site = page.url.rstrip("/")
-    for where in ("/", path(approval), path(decided), "/?q=nothing"):
+    for where in ("/?q=nothing", path(decided), path(approval)):
         page.goto(site + where)
         if where == path(approval):
-            page.get_by_label("Subject").fill("Other")
-            page.get_by_label("Body").fill(BODY + "\n\nOne more.")
+            box(page, "Subject").fill("Other")
+            box(page, "Body").fill(BODY + "\n\nOne more.")
         assert _violations(page) == [], where
-    page.goto(site + path(approval))
     page.get_by_role("button", name="Reject…").click()
     assert _violations(page) == []
 

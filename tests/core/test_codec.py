@@ -3,11 +3,9 @@ from __future__ import annotations
 import collections
 import dataclasses
 import enum
-import gc
 import json
 import os
 import sys
-import timeit
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from functools import cached_property
@@ -652,28 +650,3 @@ def test_a_refused_state_does_not_show_its_values():
     with pytest.raises(CodecError) as caught:
         codec.restore_model(Strict, {"token": "canary-canary"})
     assert "canary" not in str(caught.value)
-
-
-# Speed, with wide margins: these fail if the fast path is lost, not on a busy machine.
-
-
-def best_microseconds(call, number):
-    gc.disable()
-    try:
-        return min(timeit.repeat(call, number=number, repeat=7)) / number * 1e6
-    finally:
-        gc.enable()
-
-
-def test_a_list_of_texts_that_grew_by_one_is_flattened_at_c_speed():
-    texts = [f"message {n}" for n in range(1000)]
-    tree = codec.flatten(texts)
-    grown = [*texts, "new"]
-    assert best_microseconds(lambda: codec.flatten(grown, tree), 50) < 250
-
-
-def test_a_list_of_small_messages_is_flattened_fast():
-    messages = [{"role": "user", "content": f"message {n}", "n": n} for n in range(1000)]
-    tree = codec.flatten(messages)
-    grown = [*messages, {"role": "assistant", "content": "new", "n": 0}]
-    assert best_microseconds(lambda: codec.flatten(grown, tree), 5) < 6000

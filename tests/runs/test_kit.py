@@ -13,7 +13,21 @@ import pytest
 from django.db import connection
 from pydantic import BaseModel
 
-from runs import END, Ambiguous, Ask, Expired, Found, Graph, Rejected, Retry, Transient, boundaries, clock, start, tool
+from runs import (
+    END,
+    Ambiguous,
+    Ask,
+    Expired,
+    Found,
+    Graph,
+    Rejected,
+    Retry,
+    Transient,
+    boundaries,
+    clock,
+    start,
+    tool,
+)
 from runs.conf import conf
 from runs.models import Checkpoint, LedgerEntry, Run
 from runs.testing import (
@@ -86,7 +100,9 @@ def look(run, state):
 @errand.node(then=("look", "finish"))
 def send(run, state):
     try:
-        sent = run.call(post, key="post:{run_id}", text="draft", approve=Ask("Post it?", due=timedelta(hours=8)))
+        sent = run.call(
+            post, key="post:{run_id}", text="draft", approve=Ask("Post it?", due=timedelta(hours=8))
+        )
     except Rejected as no:
         state.log = [no.reason]
         return "look"

@@ -1,0 +1,185 @@
+"""E14, E15: a kill, or an error of the database, at every SQL statement of every verb leaves all of it or nothing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import groupby
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from runs import clock
+from runs.models import Checkpoint, LedgerEntry, Remark, Run
+from runs.testing import fail_at_statements, go_on, kill_at_statements, moved_clock
+from runs.testing_faults import each_statement
+from runs.verify import first_bad_row
+from tests.runs import faulty_verbs
+from tests.runs.faulty_verbs import GRAPHS, VERBS, script
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ENDS = {
+    "claim_poison": {("failed", "poison")},
+    "fail_with_an_open_write": {("failed", "permanent")},
+    "fail_an_entry": {("failed", "permanent")},
+    "cancel_a_waiting_run": {("cancelled", "")},
+    "cancel_a_running_write": {("cancelled", "")},
+    "take_the_last_try_from_a_stuck_thread": {("failed", "exhausted")},
+    "claim_that_expires": {("failed", "expired")},
+    "reopen_past_the_deadline": {("failed", "expired")},
+}
+FAMILIES = {family: list(names) for family, names in groupby(VERBS, key=lambda name: VERBS[name].family)}
+COMPLETED = {("completed", "")}
+
+
+@pytest.fixture(autouse=True)
+def graphs_are_known():
+    faulty_verbs.registered()
+    yield
+    faulty_verbs.forgotten()
+    clock.AHEAD = timedelta()
+
+
+def found(subject: str) -> Run | None:
+    """By id, or for a start by its key."""
+    field = "key" if subject.startswith("fault:") else "pk"
+    return Run.objects.filter(**{field: subject}).first()
+
+
+def shape(subject: str) -> Any:
+    """All that a verb may change, without ids and times."""
+    run = found(subject)
+    if run is None:
+        return None
+    names = (
+        "status",
+        "node",
+        "step",
+        "seq",
+        "attempt",
+        "fence",
+        "answers",
+        "deaths",
+        "silent",
+        "alone",
+        "error_kind",
+    )
+    row = {name: getattr(run, name) for name in names}
+    row |= {"leased": run.leased_by is not None, "wakes": run.wake_at is not None}
+    return (
+        row,
+        list(Checkpoint.objects.filter(run=run).order_by("seq").values_list("seq", "kind", "status", "step")),
+        [entry_shape(entry) for entry in LedgerEntry.objects.filter(run=run).order_by("id")],
+        Remark.objects.filter(run=run).count(),
+        approvals_of(run),
+    )
+
+
+def entry_shape(entry: LedgerEntry) -> dict[str, Any]:
+    moments = ("tried_at", "due_at", "answered_at", "effective_at", "taken_at", "result")
+    shown = {name: getattr(entry, name) is not None for name in moments}
+    return shown | {
+        name: getattr(entry, name) for name in ("key", "status", "attempts", "awaited", "error_kind")
+    }
+
+
+def approvals_of(run: Run) -> list[Any]:
+    from approvals.chain import first_break, trail
+    from approvals.models import Approval
+
+    approvals = list(Approval.objects.filter(run=run).order_by("pk"))
+    assert [first_break(approval) for approval in approvals] == [None] * len(approvals)
+    return [
+        (approval.outcome, approval.revision, [type(row).__name__ for row in trail(approval)])
+        for approval in approvals
+    ]
+
+
+def is_sound(run: Run, where: str) -> None:
+    """What holds between any two transactions; the rest the database's own constraints see to."""
+    assert first_bad_row(run) is None, f"{where}: {first_bad_row(run)}"
+    run.state_at()
+    if run.status == "completed":
+        assert not LedgerEntry.objects.filter(run=run, status__in=("open", "in_doubt")).exists(), where
+    if run.ended:
+        assert not LedgerEntry.objects.filter(run=run, status="open").exists(), where
+
+
+def states(name: str) -> list[Any]:
+    """The shapes that the verb's commits lead through, from before to after; nearly always just these two."""
+    subject, act = VERBS[name]()
+    shapes, looking = [shape(subject)], []
+
+    def see(number: int, when: str, sql: str) -> None:
+        if when == "before" or looking or in_transaction(sql):
+            return
+        looking.append(sql)
+        if (now := shape(subject)) != shapes[-1]:
+            shapes.append(now)
+        looking.clear()
+
+    with each_statement(see):
+        act()
+    assert shapes[-1] == shape(subject)
+    return shapes
+
+
+def in_transaction(sql: str) -> bool:
+    if connection.vendor == "sqlite":
+        return connection.connection.in_transaction
+    return connection.in_atomic_block and sql != "COMMIT"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_kill_at_any_statement_leaves_all_of_a_verb_or_nothing(family):
+    """E15."""
+    for name in FAMILIES[family]:
+        kill_in(name)
+
+
+def kill_in(name: str) -> None:
+    with moved_clock():
+        shapes = states(name)
+    seen = []
+
+    def check(subject: str, where: str) -> None:
+        where = f"{name}, {where}"
+        left = shape(subject)
+        assert left in shapes, f"{where}: the state is mixed"
+        seen.append(shapes.index(left))
+        if (run := found(subject)) is None:
+            return
+        is_sound(run, where)
+        with moved_clock() as moved:
+            moved.move(timedelta(hours=1))  # the child's clock may have been ahead
+            ended = go_on(run, next(graph for graph in GRAPHS if graph.name == run.graph), script)
+        is_sound(ended, where)
+        ends = ENDS.get(name, COMPLETED) | (COMPLETED if left == shapes[0] else set())
+        assert (ended.status, ended.error_kind) in ends, f"{where}: {ended.status} {ended.error}"
+
+    assert len(seen) == kill_at_statements(VERBS[name], check) + 1
+    assert seen == sorted(seen), f"{name}: what is committed stays"
+    assert set(seen) == set(range(len(shapes))), f"{name}: from nothing to all of it"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_database_that_fails_at_any_statement_is_asked_again(family):
+    """E13, E14: it is never the run's failure, also when the answer to a COMMIT is lost."""
+    for name in FAMILIES[family]:
+        with moved_clock():
+            fail_in(name)
+        clock.AHEAD = timedelta()
+
+
+def fail_in(name: str) -> None:
+    shapes = states(name)
+
+    def check(subject: str, where: str) -> None:
+        left = shape(subject)
+        passed_on = "passed on" in where
+        assert left == shapes[-1] or passed_on and left in shapes, f"{name}, {where}"
+        if (run := found(subject)) is not None:
+            is_sound(run, f"{name}, {where}")
+
+    assert fail_at_statements(VERBS[name], check) > 0, name

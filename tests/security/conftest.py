@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from runs import clock, secrets
+
+@pytest.fixture(autouse=True)
+def own_clock() -> Iterator[None]:
+    yield
+    clock.AHEAD = timedelta()
+
+
+@pytest.fixture
+def canary(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A secret of the installation, known by the name CANARY."""
+    from tests.security.canary import CANARY  # models cannot be imported when this file is read
+
+    with monkeypatch.context() as patched:
+        patched.setenv("DURABLEWEB_SECRET_CANARY", CANARY)
+        secrets.forget()
+        yield CANARY
+    secrets.forget()
+
+
+@pytest.fixture
+def root(db: None):
+    """Who may see everything."""
+    from django.contrib.auth.models import User
+
+    return User.objects.create_superuser("root", "root@example.com", "root")
