@@ -152,6 +152,8 @@ class Listing:
     @cached_property
     def fresh(self) -> int:
         """How many have come since the page was made."""
+        if self.until == self.now:
+            return 0
         scope = Approval.objects.in_scope(self.filter.scope, self.user, self.now)
         return self.filter.applied(scope).filter(opened_at__gt=self.until).count()
 

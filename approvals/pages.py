@@ -7,6 +7,7 @@ import uuid
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any  # payloads are any JSON
+from urllib.parse import quote_plus
 
 from django.utils.translation import gettext as _
 
@@ -16,7 +17,9 @@ from approvals.forms.posted import Draft, proposed
 from approvals.forms.values import json_text
 from approvals.history import Note, Path, Seat, notes, path_of, seats
 from approvals.markdown import rendered
+from approvals.refusals import must_be_revision
 from runs import clock
+from runs.errors import Conflict
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -27,7 +30,9 @@ if TYPE_CHECKING:
     from approvals.models import Approval, Decision
 
 IN_WORDS = {"type": "string", "format": "textarea"}  # an answer in words, where nothing was proposed
-LARGEST = 400_000  # characters of a payload's JSON that a page can edit
+LARGEST = (
+    750_000  # characters of a payload's JSON as browsers send it, up to three times; Django takes 2.5 MB
+)
 
 
 @dataclass
@@ -60,6 +65,7 @@ class ApprovalPage:
         self.given, self.trouble = draft, trouble
         self.now: datetime = clock.now()
         self.operation_id = uuid.uuid4().hex
+        self.seen_revision: int | None = None  # of the page that reads a part of itself again
 
     # -- what is asked --------------------------------------------------------------------------------------
 
@@ -128,7 +134,7 @@ class ApprovalPage:
 
     @cached_property
     def is_too_large(self) -> bool:
-        return len(json_text(self.payload)) > LARGEST
+        return len(quote_plus(json_text(self.payload))) > LARGEST
 
     @property
     def main_verdict(self) -> str:
@@ -167,6 +173,20 @@ class ApprovalPage:
             "risk": self.approval.risk,
             "due_at": self.approval.due_at.isoformat() if self.approval.due_at else None,
         }
+
+    @property
+    def form_revision(self) -> int:
+        """The revision that the form on the screen was made from: a part that is read again does not move it."""
+        return self.seen_revision or self.approval.revision
+
+    @cached_property
+    def moved(self) -> str:
+        """Who changed what since the page was made; "" if nobody did."""
+        try:
+            must_be_revision(self.approval, self.seen_revision)
+        except Conflict as changed:
+            return changed.message
+        return ""
 
     # -- who ------------------------------------------------------------------------------------------------
 

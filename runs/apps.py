@@ -9,7 +9,7 @@ class RunsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from runs import registry, triggers
+        from runs import checks, registry, triggers  # noqa: F401 - registers its checks
 
         registry.discover()
         post_migrate.connect(triggers.install, dispatch_uid="runs.triggers")

@@ -14,6 +14,7 @@ from runs.boundaries import boundary
 from runs.core import codec
 from runs.core.errors import DurableError, TooLarge
 from runs.models.blob import Blob, BlobUse
+from runs.secrets import guard
 
 OFFLOADED = "offloaded"
 
@@ -101,6 +102,7 @@ def offload_tree(
         data = new.encode("utf-8", "surrogatepass")
         if len(data) > limit:
             raise TooLarge(path, len(data), limit)
+        guard().refuse(new, path)
         ref = put(run_id, data, "text/plain; charset=utf-8", limit)
         return {"$": OFFLOADED, "sha256": ref.sha256, "size": ref.size}
     if type(new) is dict:

@@ -10,7 +10,7 @@ MOST_GAPS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """PostgreSQL's transactions at one moment: all below `oldest` have ended, none from `next` on had begun to write."""
+    """PostgreSQL's transactions at one moment: all below `oldest` had ended, none from `next` on had written."""
 
     oldest: int
     next: int

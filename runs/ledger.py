@@ -15,7 +15,7 @@ from runs import blobs, clock, hooks, secrets, sql
 from runs.closing import line_of
 from runs.conf import conf
 from runs.core import codec, ledger
-from runs.core.errors import Permanent
+from runs.core.errors import Permanent, SecretFound
 from runs.core.ledger import DONE, FAILED, IN_DOUBT, INTERRUPT, OPEN, Entry
 from runs.core.outcomes import Lost, Stop
 from runs.core.words import storable_text
@@ -60,7 +60,10 @@ class RowLedger:
 
     def record(self, entry: Entry, value: Any) -> Entry:
         """The outcome; the author gets the stored, decoded form, also the first time."""
-        tree = secrets.guard().redact_tree(codec.flatten(value))
+        tree = codec.flatten(value)
+        if entry.kind == ledger.VALUE:  # the node's own words, which it could have put otherwise
+            self._refuse_secret_in(tree, entry.name)
+        tree = secrets.guard().redact_tree(tree)
         text = codec.encode(tree, sort=True)
         stored = blobs.offload_text(
             self.lease.run_id, text, entry.key, conf.blob_bytes, conf.value_limit_bytes
@@ -134,6 +137,20 @@ class RowLedger:
 
     # -- look-ups
 
+    def admit(self, entry: Entry) -> None:
+        """Raises SecretFound, naming the path, if the question holds a secret's value: before anything is called."""
+        guard = secrets.guard()
+        for word in (entry.key, entry.name):
+            guard.refuse(word, "the key")
+        if guard.find(entry.request):
+            self._refuse_secret_in(codec.decode(entry.request), entry.name)
+            guard.refuse(entry.request, entry.name)
+
+    def _refuse_secret_in(self, tree: Any, name: str) -> None:
+        if found := secrets.guard().locate(tree):
+            path, secret = found
+            raise SecretFound(f"{name} {path}", secret)
+
     def may_call(self, entry: Entry | None) -> bool:
         """Right before a call: the lease covers a heartbeat, and the intent is younger than a lease less that."""
         margin = conf.heartbeat_seconds
@@ -169,6 +186,7 @@ class RowLedger:
 
     def put(self, content: bytes, media_type: str) -> codec.BlobRef:
         secrets.guard().refuse(content.decode("utf-8", "replace"), "blob")
+        secrets.guard().refuse(media_type, "the blob's media type")
         return durably_or_lost(
             lambda: blobs.put(self.lease.run_id, content, media_type, conf.value_limit_bytes)
         )
@@ -179,7 +197,7 @@ class RowLedger:
     # -- how an act is written
 
     def _add(self, entry: Entry, now: datetime) -> Entry:
-        secrets.guard().refuse(entry.request, entry.key)
+        self.admit(entry)
         entry.step = self.step
         row = self._row(entry, now)
 

@@ -179,6 +179,8 @@ class Shift:
         until = time.monotonic() + conf.grace_seconds
         while self.drives and time.monotonic() < until:
             self._wait_for_one()
+        for _, future in self.drives.values():
+            future.cancel()  # stops an async node; a thread goes on until its next question
         self.pool.shutdown(wait=False, cancel_futures=True)
         for kept in self.connections.values():
             kept.inc_thread_sharing()

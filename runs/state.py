@@ -7,7 +7,7 @@ from typing import Any  # plain trees
 from runs import blobs
 from runs.conf import conf
 from runs.core import codec, patch
-from runs.core.errors import CodecError, TooLarge
+from runs.core.errors import CodecError, SecretFound, TooLarge
 from runs.secrets import guard
 
 BODIES = (
@@ -54,7 +54,7 @@ class StoredState:
         self.stored = self._offloaded(tree)
         self.tree = tree
         text = codec.encode(self.stored)
-        self._admit(text)
+        self._admit(text, tree)
         self.snapshot_bytes, self.patches_bytes = len(text), 0
         return text
 
@@ -76,7 +76,7 @@ class StoredState:
         snapshot = patch.snapshot_due(self.patches_bytes, len(text), self.snapshot_bytes)
         if snapshot:
             text = codec.encode(stored)
-        self._admit(text)
+        self._admit(text, tree)
         return Change(self, tree, stored, text, snapshot)
 
     def _offloaded(self, tree: Any) -> Any:
@@ -85,14 +85,14 @@ class StoredState:
         )
         return tree if stored == tree else stored
 
-    def _admit(self, text: str) -> None:
+    def _admit(self, text: str, tree: Any) -> None:
         """The hard limit and the secrets guard; both name what is wrong before anything is written."""
         size = self.snapshot_bytes + self.patches_bytes + len(text)
         if size > self.limit and max(len(text), self._exact()) > self.limit:
             raise TooLarge("$", size, self.limit)
         watch = guard()
-        if watch.find(text) is not None:
-            watch.refuse(text, _place(watch, text))
+        if (name := watch.find(text)) is not None:
+            raise SecretFound(*(watch.locate(tree) or ("$", name)))
 
     def _exact(self) -> int:
         return len(codec.encode(self.stored))
@@ -122,8 +122,3 @@ def _bodies(run_id: Any, seq: int) -> list[tuple[int, bool, str]]:
     with connection.cursor() as cursor:
         cursor.execute(BODIES, [key, seq, key, seq])
         return [(row[0], bool(row[1]), row[2]) for row in cursor.fetchall()]
-
-
-def _place(watch: Any, text: str) -> str:
-    found = watch.locate(codec.decode(text))
-    return found[0] if found else "$"

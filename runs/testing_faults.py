@@ -8,7 +8,7 @@ from typing import Any  # subjects and statements' parameters are the caller's
 
 from django.db import OperationalError, connection
 
-from runs.testing_process import die, in_child
+from runs.testing_process import Tell, die, in_child, spared_disk
 from runs.testing_warm import warm_up
 
 MOST_STATEMENTS = 500
@@ -27,20 +27,13 @@ def kill_at_statements(prepare: Prepare, check: Check) -> int:
     this process, `check(subject, where)` looks at what was left; last at what the whole verb leaves.
     """
     warm_up()
-    for number in range(1, MOST_STATEMENTS):
-
-        def work(tell: Callable[[Any], None], number: int = number) -> int:
-            subject, verb = prepare()
-            tell(subject)
-            with each_statement(lambda count, when, sql: _die_at(number, count, when)) as seen:
-                verb()
-            return len(seen)
-
-        child = in_child(work)
-        where = f"killed before statement {number}" if child.killed else "not killed"
-        check(child.told[0], where)
-        if not child.killed:
-            return child.returned
+    with spared_disk():
+        for number in range(1, MOST_STATEMENTS):
+            child = in_child(lambda tell, number=number: _die_in(prepare, number, tell))
+            where = f"killed before statement {number}" if child.killed else "not killed"
+            check(child.told[0], where)
+            if not child.killed:
+                return child.returned
     raise AssertionError(f"a verb of more than {MOST_STATEMENTS} statements")
 
 
@@ -107,6 +100,14 @@ class _Fault:
             return  # no database begins a transaction and says that it did not
         self.struck = sql.split("\n")[0][:40]
         raise OperationalError(self.message)
+
+
+def _die_in(prepare: Prepare, number: int, tell: Tell) -> int:
+    subject, verb = prepare()
+    tell(subject)
+    with each_statement(lambda count, when, sql: _die_at(number, count, when)) as seen:
+        verb()
+    return len(seen)
 
 
 def _die_at(number: int, count: int, when: str) -> None:

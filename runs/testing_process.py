@@ -8,7 +8,8 @@ import os
 import signal
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn  # what a child tells is any JSON
 
@@ -57,6 +58,18 @@ def in_child(work: Callable[[Tell], Any]) -> Child:
     return _ended(status, lines)
 
 
+@contextmanager
+def spared_disk() -> Iterator[None]:
+    """What this process itself does between its children need not outlive a power failure either."""
+    connections.close_all()
+    connection_created.connect(_spare_the_disk)
+    try:
+        yield
+    finally:
+        connection_created.disconnect(_spare_the_disk)
+        connections.close_all()
+
+
 def die() -> NoReturn:
     """Be killed, here and now, as by the kernel: nothing is cleaned up and no `finally` runs."""
     while True:
@@ -85,7 +98,7 @@ def _live(work: Callable[[Tell], Any], pipe: int) -> NoReturn:
     try:
         gc.disable()  # it would touch, and so copy, every page shared with the parent
         signal.alarm(LONGEST_SECONDS)
-        connection_created.connect(_spare_the_disk, weak=False)
+        connection_created.connect(_spare_the_disk)
         say("returned", work(lambda what: say("told", what)))
         code = 0
     except BaseException:

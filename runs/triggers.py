@@ -8,6 +8,8 @@ from django.db import connections
 TABLES: set[str] = {"runs_checkpoint", "runs_remark"}
 
 GATE = "runs_gated_call_is_what_was_approved"
+FINAL = "runs_question_is_final"
+FINAL_COLUMNS = ("run_id", "step", "key", "kind", "request", "request_digest", "idempotency_key", "decided_by_id")
 
 
 def append_only(table: str) -> None:
@@ -23,7 +25,7 @@ def install(using: str = "default", **_: object) -> None:
             for statement in _append_only(connection.vendor, table):
                 cursor.execute(statement)
         if "runs_ledgerentry" in present:
-            for statement in _gate(connection.vendor):
+            for statement in [*_gate(connection.vendor), *_final(connection.vendor)]:
                 cursor.execute(statement)
 
 
@@ -55,7 +57,7 @@ def missing(using: str = "default") -> list[str]:
         found = {name for (name,) in cursor.fetchall()}
     wanted = {f"{table}_no_{event}" for table in TABLES & present for event in ("update", "delete")}
     if "runs_ledgerentry" in present:
-        wanted.add(GATE)
+        wanted |= {GATE, FINAL}
     return sorted(wanted - found)
 
 
@@ -106,4 +108,25 @@ def _gate(vendor: str) -> list[str]:
         f"DROP TRIGGER IF EXISTS {GATE} ON runs_ledgerentry",
         f"CREATE TRIGGER {GATE} BEFORE INSERT ON runs_ledgerentry FOR EACH ROW"
         f" WHEN (NEW.decided_by_id IS NOT NULL) EXECUTE FUNCTION {GATE}()",
+    ]
+
+
+def _final(vendor: str) -> list[str]:
+    """What an entry asks is written once; only its answer changes."""
+    columns = ", ".join(FINAL_COLUMNS)
+    changed = " OR ".join(
+        f"NEW.{name} IS {'NOT' if vendor == 'sqlite' else 'DISTINCT FROM'} OLD.{name}" for name in FINAL_COLUMNS
+    )
+    if vendor == "sqlite":
+        return [
+            f"DROP TRIGGER IF EXISTS {FINAL}",
+            f"CREATE TRIGGER {FINAL} BEFORE UPDATE OF {columns} ON runs_ledgerentry WHEN {changed}"
+            " BEGIN SELECT RAISE(ABORT, 'what an entry asks is final'); END",
+        ]
+    return [
+        f"CREATE OR REPLACE FUNCTION {FINAL}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " RAISE EXCEPTION 'what an entry asks is final'; END $$",
+        f"DROP TRIGGER IF EXISTS {FINAL} ON runs_ledgerentry",
+        f"CREATE TRIGGER {FINAL} BEFORE UPDATE OF {columns} ON runs_ledgerentry FOR EACH ROW"
+        f" WHEN ({changed}) EXECUTE FUNCTION {FINAL}()",
     ]

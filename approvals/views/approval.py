@@ -37,6 +37,8 @@ def part(request: HttpRequest, pk: uuid.UUID, part: str) -> HttpResponse:
     if part not in PARTS:
         raise Http404(f"There is no part {part!r}.")
     page = ApprovalPage(fetch(request.user, pk), request.user)
+    if request.GET.get("seen", "").isdecimal():
+        page.seen_revision = int(request.GET["seen"][:9])
     listing = Listing.of(request.user, request.GET)
     context = {"page": page, "approval": page.approval, "now": page.now, "listing": listing}
     if part == "acts":

@@ -84,6 +84,7 @@ class Questions:
                 self._refuse_unapproved(call, decided_by)
             entry = effect(call, key, self._idempotency_key(key, explicit), decided_by)
             entry.proposal_digest = proposal.digest if proposal is not None else ""
+            self.ledger.admit(entry)
         elif entry.request_digest != call.digest or entry.name != call.tool.name:
             yield from self._recorded_wins(entry, call)
         return (yield from effects.perform(self.ledger, call.tool, entry))
@@ -265,8 +266,9 @@ class Questions:
         self.asked.add(key)
         entry = self.ledger.entries.get(key)
         if entry is None:
-            made = yield fn if not isinstance(fn, Invoke) else fn
             entry = Entry(key, VALUE, stem, request, codec.digest(request))
+            self.ledger.admit(entry)
+            made = yield fn if not isinstance(fn, Invoke) else fn
             try:
                 yield partial(self.ledger.record, entry, made)
             except CodecError as error:

@@ -8,8 +8,6 @@ from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from urllib.parse import quote, quote_plus
 
-import orjson
-
 from runs.core.codec_tree import MARK, Plain, children, path_text
 from runs.core.errors import SecretFound
 
@@ -95,20 +93,27 @@ def placeholder(name: str) -> str:
 
 
 def forms(value: str) -> Iterator[str]:
-    """The ways in which a value may stand in a text: itself, JSON-escaped, URL-quoted, in base64 at any offset."""
+    """The ways in which a value may stand in a text: itself, JSON-escaped (once or twice), as repr, URL-quoted, in
+    base64 at any offset."""
     for plain in {value, value.strip()}:
         if len(plain) < LEAST_LENGTH:
             continue
         yield plain
-        yield json.dumps(plain)[1:-1]
+        yield repr(plain)[1:-1]
         content = plain.encode("utf-8", "surrogatepass")
-        if plain.isascii() or b"\xed" not in content:
-            yield orjson.dumps(plain).decode()[1:-1]
+        for escaped in _escaped(plain):
+            yield escaped
+            yield from _escaped(escaped)  # JSON kept as a text within JSON
         for quoted in (quote(content), quote(content, safe=""), quote_plus(content)):
             yield quoted
             yield re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), quoted)
         for offset in range(3):
             yield from _base64(content, offset)
+
+
+def _escaped(text: str) -> Iterator[str]:
+    yield json.dumps(text)[1:-1]
+    yield json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def _base64(content: bytes, offset: int) -> Iterator[str]:

@@ -13,6 +13,7 @@ function begin() {
   if (form && !form.bench) form.bench = new Bench(form);
   else form?.bench.mark();
   for (const done of document.querySelectorAll("[data-draft-done]")) forget(`draft:${done.dataset.draftDone}`);
+  for (const kept of document.querySelectorAll("[data-kept-draft]")) showKept(kept);
   for (const area of document.querySelectorAll("textarea[data-keep]")) keepText(area);
 }
 
@@ -172,6 +173,7 @@ class Bench {
     this.form.querySelector("[data-view=form]").replaceChildren(...fields.childNodes);
     this.form.elements.base.value = answer.querySelector("[name=base]").value;
     this.readBase();
+    if (this.root.querySelector("[data-error]")) this.sayUnfit();
   }
 
   // -- what it shows
@@ -184,6 +186,12 @@ class Bench {
     const note = this.form.querySelector("[data-json-note]");
     note.textContent = error ? note.dataset.bad : note.dataset.good;
     note.dataset.tone = error ? "danger" : "good";
+  }
+
+  sayUnfit() {
+    const note = this.form.querySelector("[data-json-note]");
+    note.textContent = note.dataset.unfit;
+    note.dataset.tone = "danger";
   }
 
   get draft() {
@@ -285,6 +293,14 @@ class Bench {
 
 function forget(name) {
   localStorage.removeItem(name);
+}
+
+// What somebody typed before others decided: shown, to be copied.
+function showKept(place) {
+  const kept = JSON.parse(localStorage.getItem(`draft:${place.dataset.keptDraft}`) ?? "null");
+  if (!kept) return;
+  say(place.querySelector("pre"), kept.json);
+  place.hidden = false;
 }
 
 // A textarea with data-keep="name" survives a reload.

@@ -6,6 +6,7 @@ import email
 import email.policy
 import json
 import os
+import random
 import re
 import socket
 import subprocess
@@ -92,13 +93,13 @@ class Parts:
         self._kill({driver}, run)
         return f"the process {driver.pid} that executes the node"
 
-    def kill_worker(self, run: Run, choice: Any) -> str:
-        """SIGKILL to one of q2's worker processes, which `choice` picks, busy or idle."""
-        worker = choice(until(self.q2_workers, START_SECONDS, self.work))
+    def kill_worker(self, run: Run, dice: random.Random) -> str:
+        """SIGKILL to any one of q2's worker processes, busy or idle."""
+        worker = dice.choice(until(self.q2_workers, START_SECONDS, self.work))
         self._kill({worker}, run)
         return f"the q2 worker {worker.pid}"
 
-    def kill_tree(self, run: Run) -> str:
+    def kill_tree(self, run: Run, dice: random.Random | None = None) -> str:
         """SIGKILL to `manage.py work` and all that it has started; then it is started again."""
         family = self.work.family
         self._kill(family, run)
@@ -134,6 +135,11 @@ class Parts:
         assert wait_until_gone(family, 10), "a process outlived its supervisor"
 
     # -- what came of it
+
+    def password(self, name: str) -> str:
+        """Of a demo person."""
+        kept = Path(self.environment["DURABLEWEB_HOME"]) / "demo-people.json"
+        return json.loads(kept.read_text())[name]
 
     @property
     def mails(self) -> list[EmailMessage]:

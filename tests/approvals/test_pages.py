@@ -506,7 +506,7 @@ def test_the_inbox_asks_the_database_a_fixed_number_of_questions(
 ):
     for _number in range(many):
         ask(run=waiting_run(created_by=bob))
-    with django_assert_max_num_queries(17):
+    with django_assert_max_num_queries(21):
         signed_in.get("/")
 
 
@@ -519,7 +519,7 @@ def test_an_approval_asks_the_database_a_fixed_number_of_questions(
         person(f"pm{number}", "pm")
         approval.comment(ada, f"Comment {number}")
         ask()
-    with django_assert_max_num_queries(26):
+    with django_assert_max_num_queries(31):
         signed_in.get(url(approval))
     with django_assert_max_num_queries(14):
         signed_in.get(url(approval, "part", part="state"))

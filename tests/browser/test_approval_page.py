@@ -95,6 +95,7 @@ def test_keys_go_down_the_list_reject_and_undo(open_as, ada):
     assert answer_of(first)["reason"] == "Not a word of it is true."
     page.keyboard.press("z")
     expect(page.get_by_role("heading", name="First?", level=1)).to_be_visible()
+    expect(box(page, "To 1")).to_have_value("arhelen@example.com")  # what was typed is there again
     assert told(first) == ["opened", "reject by ada", "undone by ada"]
     page.keyboard.press("j")
     expect(page.get_by_role("heading", name="Second?", level=1)).to_be_visible()
@@ -223,19 +224,17 @@ def test_no_page_scrolls_sideways(open_as, ada, bob, width):
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), where
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_pages_are_accessible(open_as, ada, bob, theme):
+def test_the_pages_are_accessible_in_both_themes(open_as, ada, bob):
     approval = brief(reasons=["Wrong recipients"], risk="high", quorum=2)
     decided = brief()
     decided.decide(by=bob, verdict="edit", payload={**BRIEF, "copies": 2})
-    page = open_as(ada, color_scheme=theme, bypass_csp=True)  # axe writes styles into the page
-    site = page.url.rstrip("/")
-    for where in ("/?q=nothing", path(decided), path(approval)):
-        page.goto(site + where)
-        if where == path(approval):
-            box(page, "Subject").fill("Other")
-            box(page, "Body").fill(BODY + "\n\nOne more.")
-        assert _violations(page) == [], where
+    page = open_as(ada, path(decided), bypass_csp=True)  # axe writes styles into the page
+    assert _violations(page) == []
+    page.goto(page.url.replace(str(decided.pk), str(approval.pk)))
+    box(page, "Subject").fill("Other")
+    box(page, "Body").fill(BODY + "\n\nOne more.")
+    assert _violations(page) == []
+    page.emulate_media(color_scheme="dark")
     page.get_by_role("button", name="Reject…").click()
     assert _violations(page) == []
 
@@ -243,3 +242,45 @@ def test_the_pages_are_accessible(open_as, ada, bob, theme):
 def _violations(page: Page) -> list[str]:
     found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
     return [f"{rule['id']}: {rule['nodes'][0]['html'][:160]}" for rule in found]
+
+
+def test_a_second_browser_shows_within_two_seconds_who_decided(open_as, ada, bob):
+    """A11: and what was typed there stays."""
+    approval = brief()
+    page = open_as(ada, path(approval))
+    box(page, "Subject").fill("Ada’s words")
+    expect(page.locator("html")).to_have_attribute("data-socket", "open")
+    approval.decide(by=bob, verdict="reject", reason="Not yet.")
+    expect(page.get_by_role("heading", name="bob rejected this")).to_be_visible(timeout=2_000)
+    expect(page.get_by_text("Nothing of yours was sent")).to_be_visible()
+    expect(page.locator(".action-bar .button-primary")).to_have_count(0)
+    expect(box(page, "Subject")).to_have_value("Ada’s words")
+
+
+def test_a_text_that_moves_under_an_open_page_is_announced_and_not_decided_on(open_as, ada, bob):
+    """B5: Bob puts another text on the table while Ada reads the first one."""
+    approval = brief(quorum=2)
+    page = open_as(ada, path(approval))
+    expect(page.locator("html")).to_have_attribute("data-socket", "open")
+    approval.decide(by=bob, verdict="edit", payload={**BRIEF, "subject": "Bob’s words"})
+    expect(page.get_by_role("heading", name="This has changed while you looked at it")).to_be_visible(
+        timeout=2_000
+    )
+    main_button(page).click()
+    expect(page.locator("#trouble")).to_contain_text("bob approved this with edits")
+    expect(box(page, "Subject")).to_have_value("Bob’s words")
+    main_button(page).click()
+    page.wait_for_url(re.compile("decided="))
+    assert answer_of(approval)["payload"]["subject"] == "Bob’s words"
+
+
+def test_what_is_new_waits_behind_its_number_while_the_list_stays(open_as, ada):
+    brief(question="First?")
+    page = open_as(ada)
+    expect(page.locator("html")).to_have_attribute("data-socket", "open")
+    brief(question="Second?")
+    expect(page.get_by_role("link", name="1 new")).to_be_visible(timeout=2_000)
+    expect(page.get_by_role("heading", name="Second?")).to_have_count(0)
+    expect(page.locator("#inbox-count")).to_contain_text("2")
+    page.get_by_role("link", name="1 new").click()
+    expect(page.get_by_role("heading", name="Second?")).to_be_visible()

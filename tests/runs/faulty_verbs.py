@@ -16,8 +16,8 @@ from runs.conf import conf
 from runs.core import ledger
 from runs.core.ledger import Entry
 from runs.drive import Drive
-from runs.ledger import RowLedger
 from runs.lease import Lease
+from runs.ledger import RowLedger
 from runs.models import LedgerEntry, Run
 from runs.reclaim import hand_back_for, take_from_stuck
 from runs.testing import Unanswered, go_on

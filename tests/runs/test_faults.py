@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import groupby
 from typing import Any
@@ -11,7 +12,7 @@ from django.db import connection
 
 from runs import clock
 from runs.models import Checkpoint, LedgerEntry, Remark, Run
-from runs.testing import fail_at_statements, go_on, kill_at_statements, moved_clock
+from runs.testing import fail_at_statements, go_on, in_child, kill_at_statements, moved_clock
 from runs.testing_faults import each_statement
 from runs.verify import first_bad_row
 from tests.runs import faulty_verbs
@@ -158,7 +159,8 @@ def kill_in(name: str) -> None:
         ends = ENDS.get(name, COMPLETED) | (COMPLETED if left == shapes[0] else set())
         assert (ended.status, ended.error_kind) in ends, f"{where}: {ended.status} {ended.error}"
 
-    assert len(seen) == kill_at_statements(VERBS[name], check) + 1
+    statements = kill_at_statements(VERBS[name], check)
+    assert len(seen) == statements + 1
     assert seen == sorted(seen), f"{name}: what is committed stays"
     assert set(seen) == set(range(len(shapes))), f"{name}: from nothing to all of it"
 
@@ -166,10 +168,13 @@ def kill_in(name: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_database_that_fails_at_any_statement_is_asked_again(family):
     """E13, E14: it is never the run's failure, also when the answer to a COMMIT is lost."""
-    for name in FAMILIES[family]:
-        with moved_clock():
-            fail_in(name)
-        clock.AHEAD = timedelta()
+
+    def fail_everywhere(tell: Callable[[str], None]) -> None:
+        for name in FAMILIES[family]:
+            with moved_clock():
+                fail_in(name)
+
+    in_child(fail_everywhere)
 
 
 def fail_in(name: str) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
-from channels.testing import WebsocketCommunicator
+from asgiref.testing import ApplicationCommunicator  # that of channels.testing needs daphne
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import OperationalError
 from django.test import Client
@@ -50,25 +51,43 @@ class Page:
             "; ".join(f"{name}={morsel.value}" for name, morsel in client.cookies.items()) if client else ""
         )
         headers = {"host": "testserver", "origin": origin, "cookie": cookies}
-        self.socket = WebsocketCommunicator(
-            application, path, headers=[(name.encode(), text.encode()) for name, text in headers.items()]
-        )
+        scope = {
+            "type": "websocket",
+            "path": path,
+            "query_string": b"",
+            "headers": [(name.encode(), text.encode()) for name, text in headers.items()],
+            "subprotocols": [],
+        }
+        self.socket = ApplicationCommunicator(application, scope)
 
     async def __aenter__(self) -> Page:
-        assert (await self.socket.connect(PATIENCE))[0]
+        assert await self.open()
         return self
 
     async def __aexit__(self, kind, *_error) -> None:
+        await self.socket.send_input({"type": "websocket.disconnect", "code": 1000})
         if kind is None:
-            await self.socket.disconnect(timeout=PATIENCE)
+            await self.socket.wait(PATIENCE)
+        else:
+            self.socket.stop(exceptions=False)
+
+    async def open(self) -> bool:
+        """Whether it was accepted."""
+        await self.socket.send_input({"type": "websocket.connect"})
+        return (await self.socket.receive_output(PATIENCE))["type"] == "websocket.accept"
+
+    async def send(self, text: str | None = None, bytes: bytes | None = None) -> None:
+        await self.socket.send_input({"type": "websocket.receive", "text": text, "bytes": bytes})
 
     async def watch(self, *names: object, age: float = 0.0) -> list[str]:
         """Watch these alone; what of it changed lately."""
-        await self.socket.send_json_to({"watch": list(map(str, names)), "age": age})
+        await self.send(json.dumps({"watch": list(map(str, names)), "age": age}))
         return await self.hear()
 
     async def hear(self) -> list[str]:
-        return (await self.socket.receive_json_from(PATIENCE))["changed"]
+        said = await self.socket.receive_output(PATIENCE)
+        assert said["type"] == "websocket.send", said
+        return json.loads(said["text"])["changed"]
 
     async def hear_all_of(self, *names: str) -> None:
         """Until all of them were told; nothing else may be."""
@@ -81,7 +100,7 @@ class Page:
     async def code(self) -> int:
         """How it was closed by the server."""
         closed = await self.socket.receive_output(PATIENCE)
-        assert closed["type"] == "websocket.close"
+        assert closed["type"] == "websocket.close", closed
         return closed.get("code", 1000)
 
 
@@ -93,7 +112,6 @@ def signed_in(person: User) -> Client:
 
 def scene(play: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     """Let a coroutine be a test; rows are written in the thread that has the test's connection."""
-    import functools
 
     @functools.wraps(play)
     def test(*arguments, **fixtures):
@@ -199,13 +217,13 @@ async def test_nobody_in_particular_is_sent_away():
 @scene
 async def test_a_page_of_another_site_cannot_open_it(ada):
     page = Page(await rows(lambda: signed_in(ada)), origin="https://evil.example")
-    assert not (await page.socket.connect(PATIENCE))[0]
+    assert not await page.open()
 
 
 @scene
 async def test_another_address_is_refused(ada):
     page = Page(await rows(lambda: signed_in(ada)), path="/live/run:1/")
-    assert not (await page.socket.connect(PATIENCE))[0]
+    assert not await page.open()
 
 
 @scene
@@ -232,36 +250,31 @@ async def test_who_loses_the_right_hears_nothing_more(ada, bob, monkeypatch):
         await page.hear_all_of(*names_of(kept))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{",
-        "[]",
-        '"watch"',
-        "{}",
-        '{"watch": "inbox"}',
-        '{"watch": [1]}',
-        '{"watch": [], "age": "x"}',
-        '{"watch": [], "age": 1e999}',
-        '{"watch": [], "age": 1' + "0" * 400 + "}",
-        json.dumps({"watch": ["inbox"] * (sockets.MOST_NAMES + 1)}),
-        json.dumps({"watch": ["x" * sockets.MOST_LETTERS]}),
-        "[" * 15_000,
-    ],
+NOT_OURS = (
+    "{",
+    "[]",
+    '"watch"',
+    "{}",
+    '{"watch": "inbox"}',
+    '{"watch": [1]}',
+    '{"watch": [], "age": "x"}',
+    '{"watch": [], "age": 1e999}',
+    '{"watch": [], "age": 1' + "0" * 400 + "}",
+    json.dumps({"watch": ["inbox"] * (sockets.MOST_NAMES + 1)}),
+    json.dumps({"watch": ["x" * sockets.MOST_LETTERS]}),
+    "[" * 15_000,
 )
-def test_what_is_no_message_of_a_page_ends_it(ada, text):
-    async def play() -> None:
-        async with Page(await rows(lambda: signed_in(ada))) as page:
-            await page.socket.send_to(text_data=text)
-            assert await page.code() == sockets.NOT_UNDERSTOOD
-
-    async_to_sync(play)()
 
 
 @scene
-async def test_bytes_end_it_too(ada):
-    async with Page(await rows(lambda: signed_in(ada))) as page:
-        await page.socket.send_to(bytes_data=b"\0")
+async def test_what_is_no_message_of_a_page_ends_it(ada):
+    client = await rows(lambda: signed_in(ada))
+    for text in NOT_OURS:
+        async with Page(client) as page:
+            await page.send(text)
+            assert await page.code() == sockets.NOT_UNDERSTOOD, text[:80]
+    async with Page(client) as page:
+        await page.send(bytes=b"\0")
         assert await page.code() == sockets.NOT_UNDERSTOOD
 
 
@@ -347,7 +360,7 @@ async def test_a_socket_whose_rights_cannot_be_read_is_closed_and_forgotten(ada,
 
     monkeypatch.setattr("runs.watching.may_watch", fails)
     async with Page(await rows(lambda: signed_in(ada))) as page:
-        await page.socket.send_json_to({"watch": ["inbox"]})
+        await page.send('{"watch": ["inbox"]}')
         assert await page.code() == sockets.TROUBLE
     assert own_listeners.joined == set()
 

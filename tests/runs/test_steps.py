@@ -48,6 +48,7 @@ def count(run, state):
     return END if state.n == 3 else "count"
 
 
+@pytest.mark.smoke
 def test_a_run_goes_from_node_to_node_with_a_checkpoint_after_each():
     with registered(loop):
         run = start("loop", {"n": 0})
@@ -103,6 +104,7 @@ def ask(run, state):
     state.log.append(said)
 
 
+@pytest.mark.smoke
 def test_a_gated_call_runs_once_with_exactly_what_was_approved():
     """P8, A5: approved = executed; the first effect of the node is not repeated by the wait (S7)."""
     with registered(asking):

@@ -319,3 +319,36 @@ def test_checkpoints_are_append_only_in_the_database():
         run.checkpoints.update(reason="never happened")
     with pytest.raises(DatabaseError, match="append-only"):
         run.checkpoints.all().delete()
+
+
+def test_what_an_entry_asks_is_final_in_the_database():
+    """P8: nobody changes a request after it was approved."""
+    from django.db import DatabaseError
+
+    from runs.models import LedgerEntry
+
+    graph = Graph("asks once")
+
+    @graph.node
+    def ask(run, state):
+        run.interrupt("Well?")
+
+    with registered(graph):
+        run = start("asks once", {})
+        drive(run)
+    for changes in ({"request": "{}"}, {"key": "other"}, {"request_digest": "0" * 64}, {"idempotency_key": "k"}):
+        with pytest.raises(DatabaseError, match="final"):
+            LedgerEntry.objects.filter(run=run).update(**changes)
+
+
+def test_a_missing_trigger_is_named_by_the_database_check():
+    from runs import triggers
+    from runs.checks import triggers_in_place
+
+    assert triggers_in_place(["default"]) == []
+    triggers.remove()
+    try:
+        (found,) = triggers_in_place(["default"])
+        assert "runs_checkpoint_no_update" in found.msg
+    finally:
+        triggers.install()

@@ -1,0 +1,41 @@
+"""The competitive brief under the crash kit: killed at each durable boundary in turn, it always ends the same."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+
+import pytest
+
+from examples.graphs import MAIL_KEY, brief
+from runs.testing import crash_everywhere
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.acceptance]
+
+GIVEN = {"goal": "Which of these should carry our background work?", "to": "board@example.com"}
+EDITED = {"to": "helen@example.com", "body": "Dear Helen,\n\nTake django-q2.\n\nYours, pm\n"}
+
+
+def edited(request: dict) -> dict:
+    return {"verdict": "edit", "payload": request["payload"] | EDITED, "by": "pm"}
+
+
+def test_the_brief_is_sent_once_as_edited_wherever_its_process_is_killed(settings, tmp_path, monkeypatch):
+    """P1, P3, P4: the folder of mails is the witness, beside the kit's own journal."""
+    for name in ("BRIEF_MODEL_URL", "BRIEF_MODEL_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "mail"
+    settings.EMAIL_BACKEND, settings.EMAIL_FILE_PATH = "examples.mail_folder.EmailBackend", str(folder)
+    report = crash_everywhere(brief, GIVEN, answers={f"{MAIL_KEY}?": edited})
+    assert report.status == "completed"
+    assert report.effects == {"send_email": 1}
+    assert report.kills == len(report.boundaries)
+    assert {"called", "change effect", "committed complete"} <= set(report.boundaries)
+    mails = [
+        email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
+        for path in folder.glob("[!.]*")
+    ]
+    assert len(mails) == len({mail["X-Idempotency-Key"] for mail in mails}) == report.kills + 1
+    for mail in mails:
+        assert (mail["To"], mail.get_content()) == (EDITED["to"], EDITED["body"])
+    assert report.in_doubt == 0, "the folder can always be asked"
