@@ -1,6 +1,6 @@
 """What a step's data costs: flatten, diff and encode of a state that grew by one, in microseconds.
 
-    python -m bench.codec [--json]
+python -m bench.codec [--json]
 """
 
 from __future__ import annotations
@@ -21,7 +21,11 @@ def main() -> None:
     found = {}
     for name, old, new in (
         ("1,000 texts and one more", TEXTS, [*TEXTS, "new"]),
-        ("1,000 small dicts and one more", MESSAGES, [*MESSAGES, {"role": "assistant", "content": "new", "n": 0}]),
+        (
+            "1,000 small dicts and one more",
+            MESSAGES,
+            [*MESSAGES, {"role": "assistant", "content": "new", "n": 0}],
+        ),
     ):
         before = codec.flatten(old)
         after = codec.flatten(new, before)

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,7 +49,9 @@ def main() -> None:
 def in_own_process(vendor: str, steps: int, repeats: int) -> dict[str, object]:
     """A fresh process with a fresh database of that kind."""
     with tempfile.TemporaryDirectory(prefix="bench-") as home:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("DURABLEWEB_")}
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("DURABLEWEB_")
+        }
         environment.pop("DATABASE_URL", None)
         environment |= {
             "DJANGO_SETTINGS_MODULE": "durableweb.settings",
@@ -83,7 +86,7 @@ def measure(vendor: str, steps: int, repeats: int) -> dict[str, object]:
     cases = {"trivial": trivial, "growing": growing}
     rates: dict[str, list[float]] = {name: [] for name in cases}
     floors: list[float] = []
-    for name, case in cases.items():  # warm up
+    for case in cases.values():  # warm up
         case(min(steps, 200))
     floor(min(steps, 200))
     for _ in range(repeats):
@@ -182,12 +185,14 @@ def letters() -> str:
 # -- the floors
 
 
-def postgresql_floor():
+def postgresql_floor() -> Callable[[int], float]:
     import psycopg
     from django.db import connection
 
     settings = connection.get_connection_params()
-    wanted = {name: settings[name] for name in ("dbname", "user", "password", "host", "port") if settings.get(name)}
+    wanted = {
+        name: settings[name] for name in ("dbname", "user", "password", "host", "port") if settings.get(name)
+    }
     plain = psycopg.connect(**wanted, autocommit=True, prepare_threshold=0)
     plain.execute("CREATE TABLE floor_run (id bigint PRIMARY KEY, seq int, node text, wake_at timestamptz)"
                   " WITH (fillfactor = 70)")  # fmt: skip
@@ -205,13 +210,15 @@ def postgresql_floor():
         plain.execute("INSERT INTO floor_run VALUES (%s, 0, 'a', now())", [number])
         began = time.perf_counter()
         for seq in range(1, steps + 1):
-            plain.execute(statement, [seq, number, seq, '[{"op":"replace","path":"/done","value":1}]', "0" * 64])
+            plain.execute(
+                statement, [seq, number, seq, '[{"op":"replace","path":"/done","value":1}]', "0" * 64]
+            )
         return steps / (time.perf_counter() - began)
 
     return floor
 
 
-def sqlite_floor():
+def sqlite_floor() -> Callable[[int], float]:
     import sqlite3
 
     path = Path(os.environ["DURABLEWEB_HOME"]) / "floor.sqlite3"
@@ -248,7 +255,9 @@ def show(result: dict[str, dict[str, object]]) -> None:
     print(f"{result['database']}: floor {result['floor_median']} steps/s")
     for name in ("trivial", "growing"):
         case = result[name]
-        print(f"  {name}: {case['steps_per_second']['median']} steps/s, {case['ratio_to_floor']} of the floor")
+        print(
+            f"  {name}: {case['steps_per_second']['median']} steps/s, {case['ratio_to_floor']} of the floor"
+        )
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ from runs.transition import move
 log = logging.getLogger(__name__)
 
 MOST_DEATHS = 3
+Taken = tuple[Run, list[LedgerEntry], Graph, clock.Reading, float]
+
 EVERY_FOURTH = 4  # takes the oldest due run, whatever its priority
 
 
@@ -79,7 +81,7 @@ class Claimer:
         queue = Q(queue=self.queues[0]) if len(self.queues) == 1 else Q(queue__in=self.queues)
         return Run.objects.filter(queue & Q(wake_at__lte=now) & (left | drivable))
 
-    def _take(self, alone: bool, only: object, oldest_first: bool):
+    def _take(self, alone: bool, only: object, oldest_first: bool) -> Run | Taken | None:
         began = clock.elapsed()
         with transaction.atomic():
             runs = self.due(clock.now(), alone)
@@ -133,7 +135,8 @@ class Claimer:
                 lines=lines.values(),
                 status=statuses.FAILED,
                 error_kind="poison",
-                error=f"Its node {run.node!r} killed {deaths} workers, the last one {run.leased_by} ({now:%Y-%m-%d %H:%M:%S} UTC).",
+                error=f"Its node {run.node!r} killed {deaths} workers, the last one {run.leased_by}"
+                f" ({now:%Y-%m-%d %H:%M:%S} UTC).",
                 wake_at=None,
                 leased_by=None,
                 fence=run.fence + 1,

@@ -24,8 +24,8 @@ from runs.core.executor import conclude, excuse, timed_out
 from runs.core.graph import END
 from runs.core.outcomes import Fails, LetsGo, Lost, Outcome, PutsOff, Stepped, Stop, Waits
 from runs.durably import durably_or_lost
-from runs.ledger import RowLedger
 from runs.lease import Lease
+from runs.ledger import RowLedger
 from runs.models.entry import LedgerEntry
 from runs.row_threads import RowThreads, and_part
 

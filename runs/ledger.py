@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 import threading
 import uuid
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, TypeVar  # recorded values are the author's
 
 from django.db import IntegrityError, transaction
 
 from runs import blobs, clock, hooks, secrets, sql
+from runs.boundaries import boundary
 from runs.closing import line_of
 from runs.conf import conf
 from runs.core import codec, ledger
@@ -24,7 +24,6 @@ from runs.lease import Lease
 from runs.models.entry import LedgerEntry
 from runs.models.remark import Remark
 from runs.models.run import Run
-from runs.boundaries import boundary
 
 T = TypeVar("T")
 

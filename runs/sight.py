@@ -10,6 +10,8 @@ from django.db.models import Q
 from runs import registry
 
 if TYPE_CHECKING:
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
     from runs.models.run import RunQuerySet
 
 _more: list[Callable] = []
@@ -21,7 +23,7 @@ def also(condition: Callable) -> None:
         _more.append(condition)
 
 
-def visible(runs: RunQuerySet, user) -> RunQuerySet:
+def visible(runs: RunQuerySet, user: AbstractBaseUser | AnonymousUser) -> RunQuerySet:
     if not user.is_authenticated or not user.is_active:
         return runs.none()
     if user.has_perm("runs.view_all") or user.has_perm("runs.repair") or user.has_perm("runs.audit"):
@@ -38,5 +40,7 @@ def _watched_by(groups: set[str]) -> list[str]:
     from runs.models.worker import GraphVersion
 
     known = {graph.name for graph in registry.served()}
-    gone = GraphVersion.objects.filter(Q(viewers__in=groups) | Q(operators__in=groups)).exclude(graph__in=known)
+    gone = GraphVersion.objects.filter(Q(viewers__in=groups) | Q(operators__in=groups)).exclude(
+        graph__in=known
+    )
     return registry.watched_by(groups) + list(gone.values_list("graph", flat=True))

@@ -80,9 +80,7 @@ class StoredState:
         return Change(self, tree, stored, text, snapshot)
 
     def _offloaded(self, tree: Any) -> Any:
-        stored = blobs.offload_tree(
-            self.run_id, tree, self.tree, self.stored, self.blob_bytes, self.limit
-        )
+        stored = blobs.offload_tree(self.run_id, tree, self.tree, self.stored, self.blob_bytes, self.limit)
         return tree if stored == tree else stored
 
     def _admit(self, text: str, tree: Any) -> None:

@@ -9,7 +9,16 @@ TABLES: set[str] = {"runs_checkpoint", "runs_remark"}
 
 GATE = "runs_gated_call_is_what_was_approved"
 FINAL = "runs_question_is_final"
-FINAL_COLUMNS = ("run_id", "step", "key", "kind", "request", "request_digest", "idempotency_key", "decided_by_id")
+FINAL_COLUMNS = (
+    "run_id",
+    "step",
+    "key",
+    "kind",
+    "request",
+    "request_digest",
+    "idempotency_key",
+    "decided_by_id",
+)
 
 
 def append_only(table: str) -> None:
@@ -115,7 +124,8 @@ def _final(vendor: str) -> list[str]:
     """What an entry asks is written once; only its answer changes."""
     columns = ", ".join(FINAL_COLUMNS)
     changed = " OR ".join(
-        f"NEW.{name} IS {'NOT' if vendor == 'sqlite' else 'DISTINCT FROM'} OLD.{name}" for name in FINAL_COLUMNS
+        f"NEW.{name} IS {'NOT' if vendor == 'sqlite' else 'DISTINCT FROM'} OLD.{name}"
+        for name in FINAL_COLUMNS
     )
     if vendor == "sqlite":
         return [

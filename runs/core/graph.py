@@ -18,6 +18,7 @@ from runs.core.tool import explain
 END = "__end__"
 NAME_LENGTH = 100
 ON_FAILURE = ("keep", "compensate")
+DEFAULT_RETRY = Retry()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Graph:
         *,
         then: str | Sequence[str] = END,
         name: str | None = None,
-        retry: Retry = Retry(),
+        retry: Retry = DEFAULT_RETRY,
         limit: timedelta = timedelta(minutes=15),
     ) -> Any:
         """Declare a node; `then` names every node (or END) that may follow."""
@@ -128,7 +129,7 @@ class Graph:
     @property
     def shape(self) -> str:
         """Nodes and edges as canonical JSON: what must not change under one version number."""
-        nodes = [[node.name, [target for target in node.then]] for node in self.nodes.values()]
+        nodes = [[node.name, list(node.then)] for node in self.nodes.values()]
         return codec.encode({"first": self.first, "nodes": nodes}, sort=True)
 
     @property

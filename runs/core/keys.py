@@ -24,16 +24,27 @@ class Keys:
         return self.counted(f"{call.tool.name}:{call.digest[:8]}")
 
     def named(self, key: str, what: str) -> str:
-        if not key.strip() or len(key) > KEY_LENGTH:
-            raise Permanent(f"{what} {key!r}: give 1 to {KEY_LENGTH} characters")
+        _check(key, what)
         if key in self.explicit:
             raise Permanent(f"{what} {key!r} was asked twice in one execution; each needs its own")
         self.explicit.add(key)
         return key
 
     def counted(self, stem: str) -> str:
+        _check(stem, "name")
         self.counts[stem] += 1
         return f"{stem}#{self.counts[stem]}"
+
+
+def _check(key: str, what: str) -> None:
+    if not key.strip() or len(key) > KEY_LENGTH:
+        raise Permanent(f"{what} {key[:KEY_LENGTH]!r}: give 1 to {KEY_LENGTH} characters")
+    if (
+        "\x00" in key
+        or not key.isascii()
+        and key.encode("utf-8", "replace") != key.encode("utf-8", "surrogatepass")
+    ):
+        raise Permanent(f"{what} {key!r}: leave out NUL and lone surrogates, which no database column holds")
 
 
 def resolve(key: str, run_id: str) -> str:

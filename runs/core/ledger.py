@@ -13,7 +13,7 @@ from typing import Any, Protocol  # blobs and recorded values are any value
 
 from runs.core import codec
 from runs.core.ask import Ask
-from runs.core.errors import Permanent
+from runs.core.errors import Permanent, SecretFound
 from runs.core.tool import Call
 
 EFFECT, INTERRUPT, VALUE = "effect", "interrupt", "value"
@@ -54,7 +54,8 @@ class Entry:
 class Ledger(Protocol):
     """The acts of one execution. All but the look-ups commit; each raises Stop(Lost) when the fence has moved.
 
-    `try_again` counts an attempt; `failed_try` clears `tried_at`, for the try surely changed nothing.
+    `admit` refuses what may not be stored, before anything is called. `try_again` counts an attempt; `failed_try`
+    clears `tried_at`, for the try surely changed nothing.
     """
 
     run_id: str
@@ -72,6 +73,7 @@ class Ledger(Protocol):
     def failed_try(self, entry: Entry, message: str) -> None: ...
     def doubt(self, entry: Entry, message: str) -> None: ...
     def supersede(self, entry: Entry) -> None: ...
+    def admit(self, entry: Entry) -> None: ...
     def may_call(self, entry: Entry | None) -> bool: ...
     def holder(self, idempotency_key: str) -> tuple[str, Entry] | None: ...
     def remark(self, entry: Entry | None, kind: str, body: str) -> None: ...
@@ -141,6 +143,11 @@ class MemoryLedger:
 
     def supersede(self, entry: Entry) -> None:
         entry.status = CANCELLED
+
+    def admit(self, entry: Entry) -> None:
+        for name, value in self.secrets.items():
+            if value in entry.request or value in entry.key:
+                raise SecretFound(entry.name, name)
 
     def may_call(self, entry: Entry | None) -> bool:
         return True

@@ -17,6 +17,7 @@ from runs.core.retry import Retry
 
 INJECTED = ("idempotency_key", "timeout")
 DEFAULT_LIMIT = timedelta(seconds=60)
+DEFAULT_RETRY = Retry()
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +114,7 @@ def tool(
     fn: Callable[..., Any] | None = None,
     *,
     kind: str = "read",
-    retry: Retry = Retry(),
+    retry: Retry = DEFAULT_RETRY,
     limit: timedelta = DEFAULT_LIMIT,
     reconcile: Callable[[str, dict[str, Any]], Any] | None = None,
     honours_key: bool = False,
@@ -133,7 +134,7 @@ def tool(
             raise GraphError(
                 f"{where}: honours_key=True, but it takes no idempotency_key to give to the provider"
             )
-        made = Tool(
+        return Tool(
             function,
             name or function.__name__,
             kind,
@@ -145,7 +146,6 @@ def tool(
             _arguments(function, where),
             injected,
         )
-        return made
 
     return make if fn is None else make(fn)
 

@@ -1,9 +1,10 @@
 """PostgreSQL: leave room in each page, so that a step's UPDATE of its Run touches no index (HOT)."""
 
 from django.db import migrations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 
-def leave_room(apps, schema_editor):
+def leave_room(apps: object, schema_editor: BaseDatabaseSchemaEditor) -> None:
     if schema_editor.connection.vendor == "postgresql":
         schema_editor.execute("ALTER TABLE runs_run SET (fillfactor = 70)")
 

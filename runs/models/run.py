@@ -61,7 +61,7 @@ class RunQuerySet(models.QuerySet["Run"]):
     def live(self) -> RunQuerySet:
         return self.filter(status__in=LIVE)
 
-    def due(self, now) -> RunQuerySet:
+    def due(self, now: datetime) -> RunQuerySet:
         return self.filter(wake_at__lte=now)
 
     def dead_letters(self) -> RunQuerySet:

@@ -531,3 +531,23 @@ def test_a_row_that_is_not_read_again_is_not_counted_twice(signed_in, ada):
     Approval.objects.update(revision=F("revision"))
     page = signed_in.get("/").content.decode()
     assert page.count('<data class="count" id="inbox-count" value="1"') == 1
+
+
+def test_a_payload_too_large_for_a_form_can_be_read_and_approved_as_it_is(signed_in):
+    """A9"""
+    payload = {"text": "word " * 200_000}
+    approval = ask(payload)
+    page = page_of(signed_in, approval)
+    assert "too large to be edited" in page
+    assert press(signed_in, approval, html=page).status_code == 302
+    assert answer_of(approval)["payload"] == payload
+
+
+def test_a_part_read_again_does_not_move_the_revision_that_one_looked_at(signed_in, bob):
+    approval = ask(None, verdicts=["approve", "reject"])
+    approval.assign(by=bob, to=bob)
+    seen = {"seen": approval.revision - 1}
+    acts = signed_in.get(url(approval, "part", part="acts"), seen).content.decode()
+    assert f'name="revision" value="{approval.revision - 1}"' in acts
+    state = signed_in.get(url(approval, "part", part="state"), seen).content.decode()
+    assert "assigned this to bob" in state

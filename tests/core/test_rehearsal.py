@@ -301,7 +301,9 @@ def test_a_rejection_is_caught_by_the_author_or_ends_the_run():
 
     answers = {"k?": {"verdict": "reject", "reason": "too early", "by": "ada"}}
     assert rehearse(graph_of(node), {}, answers).state == {"why": ("too early", "ada")}
-    ended = rehearse(graph_of(lambda run, state: run.call(send, text="x", key="k", approve=Ask("Send?"))), {}, answers)
+    ended = rehearse(
+        graph_of(lambda run, state: run.call(send, text="x", key="k", approve=Ask("Send?"))), {}, answers
+    )
     assert (ended.error_kind, calls) == ("rejected", [])
 
 

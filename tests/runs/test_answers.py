@@ -240,5 +240,3 @@ def test_every_fourth_claim_takes_the_oldest_due_whatever_its_priority():
         order = [claimer.claim(alone=False)[0].run_id for _ in range(5)]
     assert order.index(low.pk) == 3
     assert {*order} == {low.pk, *(run.pk for run in urgent)}
-
-

@@ -152,6 +152,8 @@ def kill_in(name: str) -> None:
         if (run := found(subject)) is None:
             return
         is_sound(run, where)
+        if seen.index(seen[-1]) < len(seen) - 1:
+            return  # from an equal state it was brought to its end already
         with moved_clock() as moved:
             moved.move(timedelta(hours=1))  # the child's clock may have been ahead
             ended = go_on(run, next(graph for graph in GRAPHS if graph.name == run.graph), script)

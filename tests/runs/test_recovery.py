@@ -330,7 +330,9 @@ def test_gather_waits_for_all_and_answers_reach_their_caller_in_any_order():
 
     @graph.node
     def ask(run, state):
-        first, second = run.gather(Ask("First?", payload=1, name="one"), Ask("Second?", payload=2, name="two"))
+        first, second = run.gather(
+            Ask("First?", payload=1, name="one"), Ask("Second?", payload=2, name="two")
+        )
         state.log += [f"{first.payload}", f"{second.payload}"]
 
     with registered(graph):

@@ -49,7 +49,7 @@ VALUES = {
     "fold": datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"), fold=1),
     "utc": datetime(2026, 1, 1, tzinfo=UTC),
     "offset": datetime(2026, 1, 1, tzinfo=timezone(timedelta(hours=5, minutes=30))),
-    "naive": datetime(2026, 1, 1, 12),
+    "naive": datetime(2026, 1, 1, 12),  # noqa: DTZ001
     "date": date(2026, 1, 1),
     "timedelta": timedelta(days=-1, microseconds=1),
     "uuid": UUID(int=7),
@@ -141,7 +141,9 @@ def test_a_thousand_steps_of_one_kilobyte_store_under_two_and_a_half_megabytes()
             cursor.execute("VACUUM (FULL) runs_checkpoint")
             cursor.execute("SELECT pg_total_relation_size('runs_checkpoint')")
             assert cursor.fetchone()[0] < 2_500_000
-    with CaptureQueriesContext(connection, ) as queries:
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
         tree = StoredState.load(run.pk, run.seq).tree
     assert len(tree["messages"]) == 1000
     assert len(queries) <= 3
@@ -336,7 +338,12 @@ def test_what_an_entry_asks_is_final_in_the_database():
     with registered(graph):
         run = start("asks once", {})
         drive(run)
-    for changes in ({"request": "{}"}, {"key": "other"}, {"request_digest": "0" * 64}, {"idempotency_key": "k"}):
+    for changes in (
+        {"request": "{}"},
+        {"key": "other"},
+        {"request_digest": "0" * 64},
+        {"idempotency_key": "k"},
+    ):
         with pytest.raises(DatabaseError, match="final"):
             LedgerEntry.objects.filter(run=run).update(**changes)
 

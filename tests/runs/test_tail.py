@@ -100,7 +100,15 @@ def test_memory_knows_how_far_back_it_reaches():
 
 
 @pytest.fixture
-def tail() -> Tail:
+def noted(transactional_db: None) -> Iterator[None]:
+    """The graph is known, and its version recorded: two first starts at once would wait for each other."""
+    with registered(note):
+        start("note")
+        yield
+
+
+@pytest.fixture
+def tail(transactional_db: None) -> Tail:
     """One that stands at the end of what is there."""
     standing = Tail()
     standing.look()
@@ -169,8 +177,8 @@ def test_rows_that_were_rolled_back_are_not_waited_for_on_sqlite_nor_for_ever(ta
 
 @pytest.mark.postgres_only
 @pytest.mark.django_db(transaction=True)
-def test_a_transaction_that_commits_after_a_later_one_is_seen(tail):
-    with registered(note), unfinished() as (early, finish):
+def test_a_transaction_that_commits_after_a_later_one_is_seen(noted, tail):
+    with unfinished() as (early, finish):
         late = start("note")
         assert tail.look() == {"run": {late.pk}}
         for _look in range(5):
@@ -182,8 +190,8 @@ def test_a_transaction_that_commits_after_a_later_one_is_seen(tail):
 
 @pytest.mark.postgres_only
 @pytest.mark.django_db(transaction=True)
-def test_a_gap_that_never_fills_is_given_up_after_its_rollback(tail):
-    with registered(note), unfinished() as (_early, finish):
+def test_a_gap_that_never_fills_is_given_up_after_its_rollback(noted, tail):
+    with unfinished() as (_early, finish):
         late = start("note")
         assert tail.look() == {"run": {late.pk}}
         finish(commit=False)
@@ -194,8 +202,8 @@ def test_a_gap_that_never_fills_is_given_up_after_its_rollback(tail):
 
 @pytest.mark.postgres_only
 @pytest.mark.django_db(transaction=True)
-def test_what_was_under_way_when_the_tail_began_is_seen_too():
-    with registered(note), unfinished() as (early, finish):
+def test_what_was_under_way_when_the_tail_began_is_seen_too(noted):
+    with unfinished() as (early, finish):
         start("note")
         tail = Tail()
         tail.look()

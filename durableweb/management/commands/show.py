@@ -119,7 +119,8 @@ def _text(told: dict[str, Any]) -> str:
     lines.append("checkpoints")
     for one in told["checkpoints"]:
         reason = f"  {one['reason'].splitlines()[0]}" if one["reason"] else ""
-        lines.append(f"  {one['seq']:>4} {one['kind']:<10} {one['node']} ({one['status']}) {one['at']:%H:%M:%S}{reason}")
+        place = f"{one['kind']:<10} {one['node']} ({one['status']})"
+        lines.append(f"  {one['seq']:>4} {place} {one['at']:%H:%M:%S}{reason}")
     if told["ledger"]:
         lines.append("ledger")
     for one in told["ledger"]:

@@ -16,11 +16,15 @@ POLL_SECONDS = 0.1
 
 
 class Command(BaseCommand):
-    help = "Starts a run of a graph, or finds the one that was started under the same key with the same input."
+    help = (
+        "Starts a run of a graph, or finds the one that was started under the same key with the same input."
+    )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("graph", help="name of the graph")
-        parser.add_argument("--input", default="{}", metavar="JSON|@file|-", help="the first state (default {})")
+        parser.add_argument(
+            "--input", default="{}", metavar="JSON|@file|-", help="the first state (default {})"
+        )
         parser.add_argument("--key", help="start at most one run of this graph under this key")
         parser.add_argument("--by", metavar="USER", help="user name of who asks for it")
         parser.add_argument("--wait", action="store_true", help="until it has ended or waits for someone")
