@@ -79,6 +79,7 @@ def fitting(request: dict[str, Any], run: Run, value: Any) -> Any:
     """
     schema, call, proposed = root_of(request.get("schema")), request.get("call"), request["payload"]
     wrong = problems(value, closed(schema)) if schema else {}
+    wrong = {path: said for path, said in wrong.items() if path not in kept_references(proposed, value)}
     if call is not None or not schema:
         wrong = other_keys(proposed, value, deep=call is None) | wrong
     wrong = wrong or other_references(proposed, value)
@@ -151,7 +152,17 @@ def other_references(proposed: Any, edited: Any) -> dict[str, list[str]]:
     return wrong
 
 
+def kept_references(proposed: Any, edited: Any) -> set[str]:
+    """Paths at which the edit has the very reference that was proposed: a schema speaks of what it stands for."""
+    known = dict(_references(codec.flatten(proposed)))
+    found = _references(codec.flatten(edited))
+    return {path_text(steps) for steps, reference in found if known.get(steps) == reference}
+
+
 def _references(tree: Any, steps: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Also those in the arguments of a gated call, which hold the stored form as a value: a dict with the mark."""
+    if type(tree) is dict and tree.get(MARK) == "dict":
+        tree = {key if type(key) is str else codec.encode(key): part for key, part in tree["v"]}
     if type(tree) is dict and tree.get(MARK) in _REFERENCES:
         yield steps, tree
     elif type(tree) in (dict, list):

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final  # Any: payloads are any JSON
 from approvals import payload as payloads
 from approvals.text import checked_text, storable_text
 from approvals.words import APPROVE, EDIT, REJECT, RESPOND, VIAS
+from runs import secrets
 from runs.core import codec
 from runs.errors import Invalid
-from runs.secrets import guard
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -69,9 +69,9 @@ def listen(
         raise Invalid("The revision is a whole number.", {"revision": ["Write a whole number."]})
     reason = checked_text(reason, "reason")
     text = _payload_text(approval, verdict, payload)
-    refuse_secrets(reason, "reason")
+    secrets.refuse(reason, "reason")
     if text is not None:
-        _refuse_secrets_in(codec.decode(text))
+        secrets.refuse_in(codec.decode(text))
     seen_text = seen if isinstance(seen, str) else "" if seen is None else codec.dumps(seen)
     return Said(
         by=by,
@@ -85,22 +85,6 @@ def listen(
         seen=storable_text(seen_text),
         signed_in=storable_text(signed_in)[:200],
     )
-
-
-def refuse_secrets(text: str, field: str) -> None:
-    """Raises Invalid naming the field in which a known secret's value stands; never the value."""
-    name = guard().find(text)
-    if name is not None:
-        fault = f"This holds the value of the secret {name}; take it out."
-        raise Invalid(f"{field}: {fault}", {field: [fault]})
-
-
-def _refuse_secrets_in(tree: Any) -> None:
-    found = guard().locate(tree)
-    if found is not None:
-        path, name = found
-        fault = f"This holds the value of the secret {name}; take it out."
-        raise Invalid(f"{path}: {fault}", {path: [fault]})
 
 
 def _payload_text(approval: Approval, verdict: str, payload: Any) -> str | None:
@@ -126,6 +110,7 @@ def _checked_operation_id(operation_id: str | None) -> str:
         return uuid.uuid4().hex
     if isinstance(operation_id, str) and operation_id.strip() and operation_id.isprintable():
         if len(operation_id) <= OPERATION_ID_LONGEST:
+            secrets.refuse(operation_id, "operation_id")
             return operation_id
     fault = f"An operation id is a text of 1 to {OPERATION_ID_LONGEST} printable characters."
     raise Invalid(fault, {"operation_id": [fault]})

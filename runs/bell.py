@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import time
 import uuid
 from collections.abc import Callable
@@ -29,6 +30,7 @@ TEND_SECONDS = 1.0
 UNSERVED_SECONDS = 5.0  # another machine's idle workers, which have no row, may serve it
 HELD = timedelta(minutes=1)
 FAULT_PAUSE_SECONDS = 1.0
+ANEW_SIGNAL = signal.SIGUSR1  # from the supervisor: what was rung went to workers that are gone
 
 
 class Bell:
@@ -49,7 +51,7 @@ class Bell:
                 self.look()
                 self.line.wait(LOOK_SECONDS)
             except (DatabaseError, InterfaceError) as error:
-                self._forget()  # nobody could have answered meanwhile
+                self.forget()  # nobody could have answered meanwhile
                 log.warning("The bell cannot look into the database, and tries again: %s", error)
                 connection.close()
                 self.line.close()
@@ -68,16 +70,16 @@ class Bell:
             self.tended_at = clock.elapsed()
             self._tend(now)
         if self.rung and Worker.objects.filter(bell=self.rung).exists():
-            self._forget()
+            self.forget()
             self.answered_at = clock.elapsed()
         if not Run.objects.due(now).exists():
-            self._forget()
+            self.forget()
             return
         living = presence.living(now)
         if not self._due(now, living):
-            self._forget()
+            self.forget()
         elif len(presence.here(living)) >= most_shifts():
-            self._forget()
+            self.forget()
         elif not self.rung:
             if clock.elapsed() - self.answered_at >= ANSWERED_SECONDS:
                 self._ring()
@@ -103,7 +105,8 @@ class Bell:
         self.rung, self.rung_at = uuid.uuid4().hex, now
         async_task("runs.tasks.shift", self.rung)
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """No bell waits for its answer any more; if a run is due, the next look rings."""
         self.rung, self.again_seconds = "", AGAIN_SECONDS
 
     def _tend(self, now: datetime) -> None:

@@ -17,12 +17,13 @@ from runs import clock
 from runs.boundaries import boundary
 from runs.claim import next_look
 from runs.core.commands import Command, Ended, Invoke, Pause, Together, carry_out, carry_out_async
-from runs.core.context import AsyncRun, Questions
+from runs.core.context import AsyncRun
 from runs.core.context import Run as NodeRun
 from runs.core.errors import Ambiguous, CodecError, DurableError, Transient
 from runs.core.executor import conclude, excuse, timed_out
 from runs.core.graph import END
 from runs.core.outcomes import Fails, LetsGo, Lost, Outcome, PutsOff, Stepped, Stop, Waits
+from runs.core.questions import Questions
 from runs.durably import durably_or_lost
 from runs.lease import Lease
 from runs.ledger import RowLedger

@@ -20,6 +20,7 @@ from runs.core.ledger import DONE, FAILED, IN_DOUBT, INTERRUPT, OPEN, Entry
 from runs.core.outcomes import Lost, Stop
 from runs.core.words import storable_text
 from runs.durably import durably_or_lost
+from runs.entry_rows import entry_of, row_of
 from runs.lease import Lease
 from runs.models.entry import LedgerEntry
 from runs.models.remark import Remark
@@ -198,7 +199,7 @@ class RowLedger:
     def _add(self, entry: Entry, now: datetime) -> Entry:
         self.admit(entry)
         entry.step = self.step
-        row = self._row(entry, now)
+        row = row_of(entry, self.lease.run_id, self.entries, self.actor, now)
 
         def insert() -> int | None:
             if entry.kind != INTERRUPT:
@@ -225,40 +226,6 @@ class RowLedger:
             self.entries[entry.key] = entry
         self._saw(entry, now)
         return entry
-
-    def _row(self, entry: Entry, now: datetime) -> dict[str, Any]:
-        decided_by = self.entries[entry.decided_by].id if entry.decided_by else None
-        settles = self.entries[entry.settles].id if entry.settles else None
-        done = entry.status in (DONE, FAILED)
-        return {
-            "step": self.step,
-            "key": entry.key,
-            "kind": entry.kind,
-            "name": entry.name,
-            "request": blobs.offload_text(
-                self.lease.run_id, entry.request, entry.key, conf.blob_bytes, conf.value_limit_bytes
-            ),
-            "request_digest": entry.request_digest,
-            "idempotency_key": entry.idempotency_key,
-            "write": entry.write,
-            "status": entry.status,
-            "result": entry.result,
-            "error_kind": entry.error_kind,
-            "error": entry.error,
-            "attempts": entry.attempts,
-            "tried_at": entry.tried_at,
-            "due_at": entry.due_at,
-            "opened_at": now,
-            "answered_at": now if done else None,
-            "answered_by": self.actor if done else "",
-            "effective_at": now if done else None,
-            "taken_at": now if done else None,
-            "awaited": False,
-            "approved_digest": "",
-            "approval_head": "",
-            "decided_by_id": decided_by,
-            "settles_id": settles,
-        }
 
     def _settle(self, entry: Entry, now: datetime, changes: dict[str, Any], late: str) -> None:
         """Record an outcome: of an open entry, or of a read or value that had none until now."""
@@ -321,28 +288,3 @@ class RowLedger:
 
     def _words(self, message: str) -> str:
         return storable_text(secrets.guard().redact(message))
-
-
-def entry_of(row: LedgerEntry) -> Entry:
-    """The pure view of a row; long texts are fetched from their blobs."""
-    return Entry(
-        key=row.key,
-        kind=row.kind,
-        name=row.name,
-        request=blobs.load_text(row.run_id, row.request, row.key),
-        request_digest=row.request_digest,
-        status=row.status,
-        write=row.write,
-        idempotency_key=row.idempotency_key,
-        result=blobs.load_text(row.run_id, row.result, row.key),
-        error_kind=row.error_kind,
-        error=row.error,
-        attempts=row.attempts,
-        tried_at=row.tried_at,
-        due_at=row.due_at,
-        taken=row.taken_at is not None,
-        approved_digest=row.approved_digest,
-        step=row.step,
-        id=row.pk,
-        decided_by=row.decided_by.key if row.decided_by_id else None,
-    )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from functools import cache
 
+from runs.core.codec_tree import Plain
 from runs.core.errors import Permanent
 from runs.core.secrets import Guard
+from runs.errors import Invalid
 
 PREFIX = "DURABLEWEB_SECRET_"
 RESERVED = {"DURABLEWEB_SECRET_KEY"}
@@ -24,6 +26,21 @@ def known() -> dict[str, str]:
 @cache
 def guard() -> Guard:
     return Guard(known())
+
+
+def refuse(text: str, field: str) -> None:
+    """Raises Invalid naming the field in which a known secret's value stands; never the value."""
+    if (name := guard().find(text)) is not None:
+        fault = f"This holds the value of the secret {name}; take it out."
+        raise Invalid(f"{field}: {fault}", {field: [fault]})
+
+
+def refuse_in(tree: Plain) -> None:
+    """The same of a tree, naming the path."""
+    if (found := guard().locate(tree)) is not None:
+        path, name = found
+        fault = f"This holds the value of the secret {name}; take it out."
+        raise Invalid(f"{path}: {fault}", {path: [fault]})
 
 
 def reveal(name: str) -> str:

@@ -12,12 +12,13 @@ from runs.boundaries import boundary
 from runs.core import codec
 from runs.core.errors import CodecError, DurableError
 from runs.core.graph import Graph
+from runs.core.words import is_storable
 from runs.durably import durably
 from runs.errors import Conflict, Invalid
 from runs.ids import uuid7
 from runs.models.run import PRIORITIES, Run
 from runs.models.worker import GraphVersion
-from runs.secrets import guard
+from runs.secrets import guard, refuse, refuse_in
 from runs.state import StoredState
 from runs.transition import move
 
@@ -106,16 +107,18 @@ def _checked_key(key: str | None) -> str | None:
         return None
     if not isinstance(key, str) or not key.strip():
         raise Invalid("The run's key is blank; leave it out, or give one that says what the run is for.")
-    if len(key) > KEY_LENGTH or "\x00" in key:
-        raise Invalid(f"The run's key has {len(key)} characters; at most {KEY_LENGTH}, and no NUL.")
+    if len(key) > KEY_LENGTH or not is_storable(key):
+        said = f"at most {KEY_LENGTH}, and neither NUL nor lone surrogates"
+        raise Invalid(f"The run's key has {len(key)} characters; {said}.")
+    refuse(key, "key")
     return key
 
 
 def _first_state(graph: Graph, given: Any) -> Any:
     try:
         tree = graph.flatten(graph.begin(given))
-        text = codec.encode(tree)
-        guard().refuse(text, "input")
+        if guard().find(codec.encode(tree)):
+            refuse_in(tree)
         graph.restore(tree)
     except CodecError as error:
         raise Invalid(f"Graph {graph.name}: {error}", {error.path: [error.reason]}) from error
@@ -138,8 +141,7 @@ def _labels(labels: dict[str, str] | None) -> str:
         if not isinstance(name, str) or not isinstance(value, str):
             raise Invalid(f"label {name!r}: names and values are text.")
     text = codec.dumps(labels or {})
-    if found := guard().find(text):
-        raise Invalid(f"labels: hold the value of the secret {found}.")
+    refuse(text, "labels")
     return text
 
 

@@ -80,6 +80,10 @@ class Child:
         except psutil.NoSuchProcess:
             return False
 
+    def tell(self, number: signal.Signals) -> None:
+        if self.is_running():
+            os.kill(self.process.pid, number)
+
     def end(self, patience_seconds: float = 0.0) -> set[int]:
         """End it as a whole tree; the pids that were there."""
         if self.process is None:

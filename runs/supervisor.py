@@ -13,6 +13,7 @@ import psutil
 from django.db import DatabaseError, InterfaceError, connections
 
 from runs import presence, process_tree
+from runs.bell import ANEW_SIGNAL
 from runs.conf import conf
 from runs.models.worker import Worker
 from runs.reclaim import hand_back_for
@@ -78,10 +79,11 @@ class Supervisor:
             unanswered,
             self.restarts,
         )
-        self.bell.end()  # its next one rings at once
         at_work = _named({process.pid for process in process_tree.family(self.cluster.process.pid)})
         self._end_cluster(RESTART_GRACE_SECONDS * bool(at_work), "the watchdog started the cluster anew")
+        self.cluster.start()
         self.up_at = None
+        self.bell.tell(ANEW_SIGNAL)
 
     def _stop(self) -> None:
         log.info("The supervisor stops; nodes that run have %g s to end", conf.grace_seconds)
@@ -109,8 +111,7 @@ class Supervisor:
         until, asked = time.monotonic() + grace_seconds, self.asked
         members = process_tree.family(self.cluster.process.pid)
         _ask_shifts_to_stop(self.cluster.process.pid)
-        with suppress(ProcessLookupError):
-            self.cluster.process.send_signal(signal.SIGTERM)
+        self.cluster.tell(signal.SIGTERM)
         workers = _say_stopping({process.pid for process in members})
         while time.monotonic() < until and self.asked == asked:
             if process_tree.wait_until_gone(members, LOOK_SECONDS):

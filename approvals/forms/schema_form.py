@@ -21,7 +21,8 @@ from runs.core.codec_tree import MARK
 MAX_DEPTH = 6
 MAX_ITEMS = 60
 MAX_FIELDS = 250
-LONG_TEXT = 80
+LONG_TEXT = 80  # what is longer gets several lines,
+LONG_LIMIT = 1000  # and so does what may become longer than this
 
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?)(Z|[+-]\d\d:\d\d)?\Z")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d\Z")
@@ -151,7 +152,7 @@ class _Builder:
             "\n" in text
             or len(text) > LONG_TEXT
             or form in ("textarea", "markdown")
-            or (schema.get("maxLength") or 0) > LONG_TEXT * 3
+            or (schema.get("maxLength") or 0) > LONG_LIMIT
         )
         mode = _KEYBOARDS.get(form, "") if isinstance(form, str) else ""
         return self.made(kind.LONG if is_long else kind.TEXT, value, schema, text=text, mode=mode, **spot)

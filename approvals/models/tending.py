@@ -9,10 +9,9 @@ from django.db import transaction
 from approvals import who
 from approvals.models.activity import Activity
 from approvals.refusals import must_be_allowed, must_be_open, must_be_revision, must_see
-from approvals.said import refuse_secrets
 from approvals.text import checked_text, storable_text
 from approvals.words import ASSIGNED, CLAIMED, COMMENTED, RELEASED
-from runs import clock
+from runs import clock, secrets
 from runs.durably import durably
 from runs.errors import Conflict, Invalid, NotAllowed
 
@@ -31,7 +30,7 @@ class Tending:
         text = checked_text(text, "text")
         if not text.strip():
             raise Invalid("The comment is empty; write something.", {"text": ["Write something."]})
-        refuse_secrets(text, "text")
+        secrets.refuse(text, "text")
         return durably(lambda: self._comment(by, storable_text(text)))
 
     def claim(self: Approval, by: User, revision: int | None = None) -> None:

@@ -14,10 +14,11 @@ from approvals.forms.posted import Draft, read_draft
 from approvals.forms.values import lines
 from approvals.listing import Listing
 from approvals.pages import ApprovalPage, Trouble
+from approvals.refusals import must_be_open
 from approvals.said import AS_PROPOSED
 from approvals.views.approval import show
 from approvals.views.fetching import fetch
-from runs.errors import Invalid, Missing, Refusal
+from runs.errors import Conflict, Invalid, Missing, Refusal
 
 if TYPE_CHECKING:
     import uuid
@@ -107,14 +108,25 @@ def _revision(request: HttpRequest) -> int:
 def _refused(
     request: HttpRequest, pk: uuid.UUID, refusal: Refusal, draft: Draft, verdict: str, reason: str
 ) -> HttpResponse:
-    fields = getattr(refusal, "fields", {})
     page = ApprovalPage(fetch(request.user, pk), request.user)
+    if isinstance(refusal, Invalid):
+        refusal = _closed(page) or refusal
+    fields = getattr(refusal, "fields", {})
     page.trouble = Trouble(refusal.status, refusal.message, draft, reason, verdict, fields)
     if not page.trouble.is_conflict:
         page.given = draft.with_errors(
             {path: texts for path, texts in fields.items() if path not in draft.errors}
         )
     return show(request, page, refusal.status)
+
+
+def _closed(page: ApprovalPage) -> Refusal | None:
+    """That others have decided matters more than what is wrong with an edit."""
+    try:
+        must_be_open(page.approval)
+    except Conflict as conflict:
+        return conflict
+    return None
 
 
 def _onward(listing: Listing, page: ApprovalPage) -> HttpResponse:

@@ -60,6 +60,7 @@ def _try(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
                 raise Stop(LetsGo(f"the lease was too short to call {tool.name}"))
     else:
         entry.attempts += 1
+        entry.asked_at = entry.asked_at or ledger.now()
     try:
         value = yield _invocation(ledger, tool, entry)
     except Exception as error:

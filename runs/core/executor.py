@@ -5,7 +5,8 @@ from __future__ import annotations
 import traceback
 from typing import Any  # what a node returns is checked here
 
-from runs.core.context import Questions
+from pydantic import ValidationError
+
 from runs.core.errors import (
     CodecError,
     Diverged,
@@ -19,8 +20,9 @@ from runs.core.errors import (
 from runs.core.graph import END, Graph, Node
 from runs.core.mapping import classify
 from runs.core.outcomes import Fails, Outcome, PutsOff, Stepped, Stop, Waits
+from runs.core.questions import Questions
+from runs.core.tool import explain
 
-EVIDENCE_CHARACTERS = 8_000
 FRAMES = 8
 
 
@@ -74,11 +76,10 @@ def evidence(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
     places = [f"  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames]
     try:
-        message = str(error)
+        message = explain(error) if isinstance(error, ValidationError) else str(error)
     except Exception as broken:
         message = f"(its text cannot be made: {type(broken).__name__})"
-    text = "\n".join([f"{type(error).__name__}: {message}", *places])
-    return text[:EVIDENCE_CHARACTERS]
+    return "\n".join([f"{type(error).__name__}: {message}", *places])
 
 
 def timed_out(node: Node) -> Transient:

@@ -6,6 +6,7 @@ from collections import Counter
 
 from runs.core.errors import Permanent
 from runs.core.tool import Call
+from runs.core.words import is_storable
 
 KEY_LENGTH = 160  # leaves room for what is added: "?", "!", "~2", ":r2"
 
@@ -39,11 +40,7 @@ class Keys:
 def _check(key: str, what: str) -> None:
     if not key.strip() or len(key) > KEY_LENGTH:
         raise Permanent(f"{what} {key[:KEY_LENGTH]!r}: give 1 to {KEY_LENGTH} characters")
-    if (
-        "\x00" in key
-        or not key.isascii()
-        and key.encode("utf-8", "replace") != key.encode("utf-8", "surrogatepass")
-    ):
+    if not is_storable(key):
         raise Permanent(f"{what} {key!r}: leave out NUL and lone surrogates, which no database column holds")
 
 

@@ -36,6 +36,7 @@ class Entry:
     error_kind: str = ""
     error: str = ""
     attempts: int = 0
+    asked_at: datetime | None = None
     tried_at: datetime | None = None
     due_at: datetime | None = None
     taken: bool = False

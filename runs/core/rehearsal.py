@@ -7,11 +7,12 @@ from datetime import timedelta
 from typing import Any  # inputs and states are the author's
 
 from runs.core.commands import do_at_once
-from runs.core.context import Questions, Run
+from runs.core.context import Run
 from runs.core.executor import conclude, excuse
 from runs.core.graph import END, Graph
 from runs.core.ledger import MemoryLedger
 from runs.core.outcomes import Fails, Outcome, PutsOff, Stepped, Waits
+from runs.core.questions import Questions
 
 
 @dataclass

@@ -12,7 +12,8 @@ from typing import Any, get_type_hints  # arguments and results are the author's
 from pydantic import ConfigDict, ValidationError, create_model
 
 from runs.core import codec
-from runs.core.errors import GraphError, Permanent
+from runs.core.codec_tree import MARK
+from runs.core.errors import CodecError, GraphError, Permanent
 from runs.core.retry import Retry
 
 INJECTED = ("idempotency_key", "timeout")
@@ -66,18 +67,20 @@ class Tool:
     def rebind(self, arguments: Mapping[str, Any]) -> Call:
         """Bind plain JSON again, as a person edited it. The kept form of a value is what pydantic reads from JSON."""
         secrets = {
-            name: value
+            name: codec.flatten(value)
             for name, value in arguments.items()
-            if isinstance(value, Mapping) and value.get("$") == "secret"
+            if isinstance(value, codec.SecretRef)
         }
         model = _without(self.arguments, frozenset(secrets)) if secrets else self.arguments
         rest = {name: value for name, value in arguments.items() if name not in secrets}
         try:
             bound = model.model_validate_json(codec.encode(rest))
-        except ValidationError as error:
-            raise Permanent(f"{self.name}: {explain(error)}") from error
-        plain = {**bound.model_dump(mode="json", round_trip=True), **secrets}
-        return Call(self, codec.encode(plain, sort=True))
+        except (ValidationError, CodecError) as error:
+            said = explain(error) if isinstance(error, ValidationError) else error
+            raise Permanent(f"{self.name}: {said}") from error
+        plain = bound.model_dump(mode="json", round_trip=True)
+        _refuse_lookalikes(self, plain)
+        return Call(self, codec.encode(plain | secrets, sort=True))
 
     def unpack(self, request: str) -> dict[str, Any]:
         """The stored arguments as the function takes them; a secret stays a reference."""
@@ -108,6 +111,14 @@ class Call:
     @property
     def digest(self) -> str:
         return codec.digest(self.request)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """As people are shown them, and as `rebind` takes them back: plain JSON, and references to secrets."""
+        return {
+            name: codec.restore(value) if isinstance(value, dict) and value.get(MARK) == "secret" else value
+            for name, value in codec.decode(self.request).items()
+        }
 
 
 def tool(
@@ -184,10 +195,22 @@ def _stored(made: Tool, model: Any, bound: Any) -> dict[str, Any]:
     try:
         plain = bound.model_dump(mode="json", round_trip=True)
         if model.model_validate_json(codec.encode(plain)) == bound:
+            _refuse_lookalikes(made, plain)
             return plain
     except ValueError as error:  # also what pydantic, the codec and Unicode raise
-        raise Permanent(f"{made.name}: an argument cannot be stored ({error}); {remedy}") from error
+        said = explain(error) if isinstance(error, ValidationError) else error
+        raise Permanent(f"{made.name}: an argument cannot be stored ({said}); {remedy}") from error
     raise Permanent(f"{made.name}: an argument would come back from the ledger changed; {remedy}")
+
+
+def _refuse_lookalikes(made: Tool, plain: dict[str, Any]) -> None:
+    """What came from outside may look like a reference to a secret; only `run.secret` makes one."""
+    for name, value in plain.items():
+        if isinstance(value, dict) and value.get(MARK) == "secret":
+            raise Permanent(
+                f"{made.name}: {name}: an object whose {MARK!r} is 'secret' stands for a secret; "
+                "pass run.secret(name), or give the object another key"
+            )
 
 
 @functools.lru_cache(maxsize=256)

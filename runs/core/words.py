@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 LONGEST_ERROR = 16_000
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def is_storable(text: str) -> bool:
+    """Whether any database column holds the text as it is."""
+    return "\x00" not in text and not SURROGATE.search(text)
 
 
 def storable_text(text: str, longest: int = LONGEST_ERROR) -> str:

@@ -10,7 +10,7 @@ from django.db import models, transaction
 from django.db.models import CharField, Q, Value
 from django.db.models.functions import Cast, Replace
 
-from runs import clock
+from runs import clock, secrets
 from runs.errors import Conflict, Invalid, Missing
 from runs.ids import uuid7
 from runs.models.statuses import CANCELLED, ENDED, FAILED, LIVE, STATUSES
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from runs.models.checkpoint import Checkpoint
 
+LONGEST_REASON = 10_000
 PRIORITIES = ((0, "urgent"), (1, "high"), (2, "normal"), (3, "low"))
 
 
@@ -179,7 +180,7 @@ class Run(models.Model):
     def cancel(self, by: str, reason: str) -> Checkpoint:
         """End the run now, whoever drives it: the fence is raised, open questions close, an open write is in doubt.
 
-        Raises Invalid without a reason, Conflict when the run has ended or is not to be cancelled.
+        Raises Invalid without a reason or with one that may not be stored, Conflict when the run has ended or is not to be cancelled.
         """
         from runs.closing import close_step
         from runs.hooks import run_ended
@@ -187,6 +188,10 @@ class Run(models.Model):
 
         if not reason.strip():
             raise Invalid("Say why the run is cancelled.", {"reason": ["A reason is needed."]})
+        if len(reason) > LONGEST_REASON:
+            said = f"Too long: {len(reason)} characters, {LONGEST_REASON} are the most."
+            raise Invalid(f"reason: {said}", {"reason": [said]})
+        secrets.refuse(reason, "reason")
         with transaction.atomic():
             run, now = Run.objects.lock(self.pk)
             if run.status not in LIVE:

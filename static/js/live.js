@@ -11,6 +11,7 @@ const REREAD = 60_000;
 const GATHER = 120;
 const REST = 300;
 const MARK_AFTER = 3_000;
+const PATIENCE = 10_000;
 const MOST = 200;
 const FRESH = 10;
 
@@ -43,6 +44,7 @@ function connect(missed = Boolean(polling)) {
   const address = new URL(document.body.dataset.socket, location.href);
   address.protocol = address.protocol.replace("http", "ws");
   const opened = (socket = new WebSocket(address));
+  setTimeout(() => opened === socket && !open && opened.close(), PATIENCE);
   opened.addEventListener("open", () => {
     watched = undefined;
     watch(missed ? 0 : performance.now() / 1_000);

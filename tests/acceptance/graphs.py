@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from runs import END, Graph
+from runs import END, Graph, Retry
 
 
 class Diary(BaseModel):
@@ -49,3 +50,12 @@ def live(run: Any, state: Diary) -> None:
 def die(run: Any, state: Diary) -> None:
     write(state, "death")
     os._exit(9)
+
+
+stuck = Graph("stuck", state=Diary, operators="ops")
+
+
+@stuck.node(limit=timedelta(seconds=1), retry=Retry(attempts=1))
+def never_end(run: Any, state: Diary) -> None:
+    write(state, "stuck")
+    time.sleep(600)

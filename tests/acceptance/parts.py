@@ -21,9 +21,9 @@ from typing import Any
 
 import psutil
 
-from runs.models import Run
+from runs.models import LedgerEntry, Run, Worker
 from runs.process_tree import is_alive, wait_until_gone
-from tests.acceptance.installation import START_SECONDS, Work, driver_of, until
+from tests.acceptance.installation import START_SECONDS, Work, until
 from tests.conftest import ROOT
 
 MODEL = "slow-drafter"
@@ -86,12 +86,33 @@ class Parts:
     # -- killed; each is seen dead before these return
 
     def kill_driver(self, run: Run, after_seconds: float = 0.0) -> str:
-        """SIGKILL to the process that executes the node, so long after it was first seen to do so."""
-        driver_of(run, DRIVEN_SECONDS)
+        """SIGKILL to the process that executes the node, so long after it was seen to do so. Empty: the run waits."""
+        if not self._driver(run):
+            return ""
         time.sleep(after_seconds)
-        driver = driver_of(run, DRIVEN_SECONDS)
+        driver = self._driver(run)
+        if driver is None:
+            return ""
         self._kill({driver}, run)
         return f"the process {driver.pid} that executes the node"
+
+    def _driver(self, run: Run) -> psutil.Process | None:
+        """Wait for it; None if a person is asked meanwhile."""
+
+        def found() -> psutil.Process | str | None:
+            now = Run.objects.get(pk=run.pk)
+            assert not now.ended, f"the run is {now.status} already: {now.error}"
+            asked = LedgerEntry.objects.filter(run=run, kind="interrupt", status="open", awaited=True)
+            if now.status == "waiting" and asked.exists():
+                return "nobody"
+            worker = Worker.objects.filter(pk=now.leased_by).first()
+            with suppress(psutil.NoSuchProcess):
+                if worker and is_alive(process := psutil.Process(worker.pid)):
+                    return process
+            return None
+
+        driver = until(found, DRIVEN_SECONDS)
+        return None if driver == "nobody" else driver
 
     def kill_worker(self, run: Run, dice: random.Random) -> str:
         """SIGKILL to any one of q2's worker processes, busy or idle."""
@@ -99,7 +120,7 @@ class Parts:
         self._kill({worker}, run)
         return f"the q2 worker {worker.pid}"
 
-    def kill_tree(self, run: Run, dice: random.Random | None = None) -> str:
+    def kill_tree(self, run: Run) -> str:
         """SIGKILL to `manage.py work` and all that it has started; then it is started again."""
         family = self.work.family
         self._kill(family, run)
@@ -164,6 +185,7 @@ def started(
     look_up: float = 0.0,
     think: float = 0.0,
     send: float = 0.0,
+    undo: float = 1.0,
     script: str = "ok",
     **settings: str,
 ) -> Iterator[Parts]:
@@ -171,7 +193,7 @@ def started(
     environment = environment | {
         "DURABLEWEB_APPS": "tests.acceptance.slow",
         "DURABLEWEB_LEASE_SECONDS": "2",
-        "DURABLEWEB_UNDO_SECONDS": "1",
+        "DURABLEWEB_UNDO_SECONDS": str(undo),
         "SLOW_LOOK_UP": str(look_up),
         "SLOW_SEND": str(send),
         "BRIEF_MODEL_NAME": MODEL,

@@ -12,7 +12,7 @@ import pytest
 from runs.models import Worker
 from runs.process_tree import is_alive, wait_until_gone
 from runs.shift import Shift
-from tests.acceptance.graphs import deadly, patient
+from tests.acceptance.graphs import deadly, patient, stuck
 from tests.acceptance.installation import Work, begin, diary, driver_of, ended, kill, until, working
 from tests.runs.driving import registered
 
@@ -69,10 +69,13 @@ def the_whole_cluster_is_killed_and_then_the_supervisor(work: Work, folder: Path
 
 
 def test_a_poison_run_is_failed_and_its_neighbours_complete(process_environment, tmp_path):
-    """R3, R4: it is driven alone, its claims are spaced out, and the operator sees node, worker and time."""
+    """R3, R4: it is driven alone, its claims are spaced out, and the operator sees node, worker and time.
+
+    A node over its limit costs its worker process, and none of the neighbours either (E4).
+    """
     with working(process_environment, tmp_path, **SHORT_LEASE) as work:
         good = [begin(patient, tmp_path, seconds=0.3, rounds=3) for _ in range(12)]
-        poison = begin(deadly, tmp_path)
+        poison, over_limit = begin(deadly, tmp_path), begin(stuck, tmp_path)
         good += [begin(patient, tmp_path, seconds=0.3, rounds=3) for _ in range(12)]
         poison = ended(poison, 60)
         assert (poison.status, poison.error_kind, poison.step, poison.node) == ("failed", "poison", 1, "die")
@@ -86,6 +89,9 @@ def test_a_poison_run_is_failed_and_its_neighbours_complete(process_environment,
         for run in good:
             run = ended(run, 40)
             assert (run.status, run.state_at(run.seq)["done"]) == ("completed", 3)
+        over_limit = ended(over_limit, 10)
+        assert (over_limit.error_kind, over_limit.deaths, diary(tmp_path, "stuck")) == ("exhausted", 0, 1)
+        assert "for a thread of it is lost" in work.log
         assert "Watchdog" not in work.log
 
 

@@ -199,6 +199,7 @@ def test_a_field_that_was_not_sent_is_named():
         ("short", {}, kind.TEXT),
         ("two\nlines", {}, kind.LONG),
         ("long " * 30, {}, kind.LONG),
+        ("short", {"type": "string", "maxLength": 320}, kind.TEXT),
         ("short", {"type": "string", "maxLength": 2000}, kind.LONG),
         (7, {}, kind.INTEGER),
         (7.0, {}, kind.NUMBER),

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -25,7 +26,7 @@ from runs.models import Run, Worker
 from runs.presence import prune
 from runs.shift import boot_id
 from runs.shift_slots import ShiftSlots, most_shifts
-from tests.runs.driving import claim, pass_lease, pass_time, registered
+from tests.runs.driving import claim, kinds, pass_lease, pass_time, registered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -37,9 +38,17 @@ def only(run, state):
     state["done"] = True
 
 
+slow = Graph("slow")
+
+
+@slow.node
+def sleep(run, state):
+    time.sleep(conf.lease_seconds * 1.3)
+
+
 @pytest.fixture(autouse=True)
 def known():
-    with registered(ringing):
+    with registered(ringing, slow):
         yield
 
 
@@ -228,6 +237,7 @@ def test_a_database_that_is_away_is_waited_for_and_its_time_is_not_silence(bell,
     start(ringing)
     with pytest.raises(Enough):
         bell.watch(report)
+    bell.line.close()
     assert told[1] == 0 and told[2] < 1
     assert rung() == 2
 
@@ -251,6 +261,25 @@ def test_the_task_of_a_bell_drives_what_is_due_and_says_how_many_steps():
     run.refresh_from_db()
     assert run.status == "completed"
     assert not Worker.objects.exists()
+
+
+def test_twenty_bells_at_once_beside_a_busy_worker_drive_no_run_twice():
+    """E3: the lease begins at the claim, not when a bell is read; a node may take longer than it."""
+    runs = [start(slow), *(start(ringing) for _ in range(5))]
+
+    def ring(name):
+        try:
+            return tasks.shift(name)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(21) as bells:
+        busy = bells.submit(ring, "the busy one")
+        assert sum(bells.map(ring, map(str, range(20)))) + busy.result() == 6
+    for run in runs:
+        run.refresh_from_db()
+        assert run.status == "completed"
+        assert kinds(run) == ["start", "claim", "complete"]
 
 
 def test_a_place_for_a_shift_is_free_again_when_its_process_was_killed():

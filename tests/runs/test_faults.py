@@ -8,12 +8,11 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from runs import clock
 from runs.models import Checkpoint, LedgerEntry, Remark, Run
 from runs.testing import fail_at_statements, go_on, in_child, kill_at_statements, moved_clock
-from runs.testing_faults import each_statement
+from runs.testing_faults import each_statement, in_transaction
 from runs.verify import first_bad_row
 from tests.runs import faulty_verbs
 from tests.runs.faulty_verbs import GRAPHS, VERBS, script
@@ -86,21 +85,20 @@ def entry_shape(entry: LedgerEntry) -> dict[str, Any]:
 
 
 def approvals_of(run: Run) -> list[Any]:
-    from approvals.chain import first_break, trail
+    """Outcome, revision and length of the trail of each."""
     from approvals.models import Approval
 
-    approvals = list(Approval.objects.filter(run=run).order_by("pk"))
-    assert [first_break(approval) for approval in approvals] == [None] * len(approvals)
-    return [
-        (approval.outcome, approval.revision, [type(row).__name__ for row in trail(approval)])
-        for approval in approvals
-    ]
+    return list(Approval.objects.filter(run=run).order_by("pk").values_list("outcome", "revision", "length"))
 
 
 def is_sound(run: Run, where: str) -> None:
     """What holds between any two transactions; the rest the database's own constraints see to."""
     assert first_bad_row(run) is None, f"{where}: {first_bad_row(run)}"
     run.state_at()
+    from approvals.chain import first_break
+    from approvals.models import Approval
+
+    assert not any(map(first_break, Approval.objects.filter(run=run))), where
     if run.status == "completed":
         assert not LedgerEntry.objects.filter(run=run, status__in=("open", "in_doubt")).exists(), where
     if run.ended:
@@ -124,12 +122,6 @@ def states(name: str) -> list[Any]:
         act()
     assert shapes[-1] == shape(subject)
     return shapes
-
-
-def in_transaction(sql: str) -> bool:
-    if connection.vendor == "sqlite":
-        return connection.connection.in_transaction
-    return connection.in_atomic_block and sql != "COMMIT"
 
 
 @pytest.mark.parametrize("family", FAMILIES)

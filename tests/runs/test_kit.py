@@ -10,7 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from django.db import connection
 from pydantic import BaseModel
 
 from runs import (
@@ -40,7 +39,7 @@ from runs.testing import (
     in_child,
     moved_clock,
 )
-from runs.testing_faults import each_statement
+from runs.testing_faults import each_statement, in_transaction
 
 pytestmark = pytest.mark.django_db
 
@@ -329,13 +328,6 @@ def drive_to_wait(graph):
     with pytest.raises(Unanswered):
         drive(graph, {})
     return LedgerEntry.objects.filter(run__graph=graph.name, status="open")
-
-
-def in_transaction(sql):
-    """Whether what this statement wrote is still to be committed."""
-    if connection.vendor == "sqlite":
-        return connection.connection.in_transaction
-    return connection.in_atomic_block and sql != "COMMIT"
 
 
 @committed

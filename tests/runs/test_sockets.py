@@ -279,15 +279,18 @@ async def test_what_is_no_message_of_a_page_ends_it(ada):
 
 
 @scene
-async def test_what_changed_between_page_and_socket_is_told(ada, bob):
-    approval = await rows(ask)
+async def test_what_changed_between_page_and_socket_is_told_and_nothing_else(ada, bob):
+    changed, same = await rows(ask), await rows(ask)
     client = await rows(lambda: signed_in(ada))
     async with Page(client) as older:
-        await older.watch(names_of(approval)[0])
-        await rows(lambda: approval.comment(bob, "Hm."))
-        await older.hear_all_of(names_of(approval)[0])
+        await older.watch(names_of(changed)[0])
+        clock.AHEAD += timedelta(seconds=30)  # the page is younger than what is remembered
+        await rows(lambda: changed.comment(bob, "Hm."))
+        await older.hear_all_of(names_of(changed)[0])
         async with Page(client) as page:
-            assert await page.watch(names_of(approval)[0], age=0.5) == [names_of(approval)[0]]
+            assert await page.watch(*names_of(changed), *names_of(same), age=0.5) == sorted(names_of(changed))
+            clock.AHEAD += timedelta(seconds=30)
+            assert await page.watch(*names_of(changed), *names_of(same), age=0.5) == []
 
 
 @scene

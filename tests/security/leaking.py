@@ -26,9 +26,9 @@ def look(text: str, headers: dict[str, str] | None = None) -> str:
 
 
 @tool(kind="write")
-def send(text: str, token: str = "") -> str:
+def send(text: str, token: str = "", more: dict[str, str] = {}) -> str:  # noqa: B006
     """A letter goes out."""
-    called.append(("send", (text, token)))
+    called.append(("send", (text, token, more)))
     return "sent"
 
 
@@ -59,14 +59,14 @@ def leak(run: Any, state: dict[str, Any]) -> Any:
     where = state["where"]
     place, _, detail = where.partition(" ")
     found = PLACES[place](run, state, detail)
-    if isinstance(found, (str, list, dict)) and place == "result":
+    if place == "result":
         state["kept"] = found
     return found if place == "target" else END
 
 
 def _raise(run: Any, state: Any, detail: str) -> None:
     if detail == "late":  # so that a cut of the text would fall into the middle of it
-        raise ValueError("x" * 7_990 + CANARY)
+        raise ValueError("x" * 7_980 + CANARY)
     if detail == "later":
         raise ValueError("x" * 15_985 + CANARY)
     if detail == "model":
@@ -133,6 +133,7 @@ PLACES = {
         key="asked:{run_id}",
         approve=Ask("Send it?", reviewers="pm"),
     ),
+    "outside": lambda run, state, detail: run.call(send, text="hello", more=state["more"]),
     "people": lambda run, state, detail: run.interrupt(
         "Go on?", payload={"to": "helen", "amount": 7}, reviewers="pm", reasons=("Too much",)
     ),

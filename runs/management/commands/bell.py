@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import signal
 from contextlib import suppress
 from typing import Any  # options are whatever the command line gives
 
 from django.core.management.base import BaseCommand
 
-from runs.bell import Bell
+from runs.bell import ANEW_SIGNAL, Bell
 from runs.with_parent import end_with_parent
 
 
@@ -26,8 +27,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, report: bool, with_parent: int | None, **options: Any) -> None:
         if with_parent is not None:
             end_with_parent(with_parent)
+        bell = Bell()
+        signal.signal(ANEW_SIGNAL, lambda *_: bell.forget())
         with suppress(KeyboardInterrupt):
-            Bell().watch(self._print if report else None)
+            bell.watch(self._print if report else None)
 
     def _print(self, seconds: float) -> None:
         self.stdout.write(f"{seconds:.1f}")

@@ -1,0 +1,184 @@
+"""Calls of tools: what makes two the same, what may not be substituted, and what people approve first."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any  # arguments are the author's
+
+from runs.core import codec, effects
+from runs.core.ask import Ask
+from runs.core.asking import Asking
+from runs.core.commands import Invoke, Work
+from runs.core.errors import Diverged, Permanent
+from runs.core.keys import resolve
+from runs.core.ledger import (
+    CANCELLED,
+    DONE,
+    EFFECT,
+    IN_DOUBT,
+    INTERRUPT,
+    OPEN,
+    Entry,
+    effect,
+    question,
+)
+from runs.core.outcomes import Fails, Stop, Waits
+from runs.core.people import refuse
+from runs.core.tool import Call, Tool
+
+ADVICE = "give the call an explicit key if it is the same thing in other words"
+
+
+class Calls(Asking):
+    """The part of a node's questions that change or read the world."""
+
+    def call(self, tool: Tool, key: str | None, approve: Ask | None, arguments: dict[str, Any]) -> Work:
+        bound = tool.bind(**arguments)
+        name = self.keys.of_call(bound, key)
+        self._ask_for(name, approve is not None)
+        if approve is None:
+            return (yield from self._effect(bound, name, explicit=key is not None))
+        return (yield from self._gated(bound, name, approve, explicit=key is not None))
+
+    def _ask_for(self, name: str, gated: bool = False) -> None:
+        self.asked.add(name)
+        if gated:
+            self.asked.add(f"{name}?")
+
+    def _effect(
+        self,
+        call: Call,
+        key: str,
+        explicit: bool,
+        decided_by: str | None = None,
+        proposal: Call | None = None,
+    ) -> Work:
+        entry = self.ledger.entries.get(key)
+        if entry is None and explicit:
+            entry = yield from self._earlier(call, key)
+        if entry is None:
+            self._refuse_divergence(call, key)
+            if decided_by is not None:
+                self._refuse_unapproved(call, decided_by)
+            entry = effect(call, key, self._idempotency_key(key, explicit), decided_by)
+            entry.proposal_digest = proposal.digest if proposal is not None else ""
+            self.ledger.admit(entry)
+        elif entry.request_digest != call.digest or entry.name != call.tool.name:
+            yield from self._recorded_wins(entry, call)
+        return (yield from effects.perform(self.ledger, call.tool, entry))
+
+    def _idempotency_key(self, key: str, explicit: bool) -> str:
+        """Unique over all runs: an author's key as written, a derived one below its run and step."""
+        return (
+            resolve(key, self.ledger.run_id) if explicit else f"{self.ledger.run_id}:{self.ledger.step}:{key}"
+        )
+
+    def _earlier(self, call: Call, key: str) -> Work:
+        """An explicit key holds in the whole run, and without {run_id} over all runs."""
+        held = yield partial(self.ledger.holder, resolve(key, self.ledger.run_id))
+        if held is None:
+            return None
+        run_id, entry = held
+        if run_id != self.ledger.run_id:
+            raise Permanent(
+                f"key {key!r} belongs to run {run_id}; put {{run_id}} into the key, or use another"
+            )
+        if entry.name != call.tool.name or entry.request_digest != call.digest:
+            raise Permanent(
+                f"key {key!r} was used in step {entry.step} for {entry.name} with other arguments; use another key"
+            )
+        return entry
+
+    def _recorded_wins(self, entry: Entry, call: Call) -> Work:
+        """An explicit key is the author's word that it is the same thing: what was recorded is what goes out."""
+        if entry.name != call.tool.name:
+            raise Permanent(
+                f"key {entry.key!r} was used for {entry.name}, now for {call.tool.name}; use another key"
+            )
+        if entry.decided_by is None:
+            yield partial(self.ledger.remark, entry, "other_request", call.request)
+
+    def _refuse_divergence(self, call: Call, key: str) -> None:
+        """A write is never substituted silently (DESIGN section 4, Keys)."""
+        if not call.tool.write:
+            return
+        for entry in self.ledger.entries.values():
+            if not entry.write or entry.name != call.tool.name or entry.key in self.asked:
+                continue
+            if entry.kind == EFFECT and entry.status in (DONE, OPEN, IN_DOUBT):
+                self._diverge(call.request, entry)
+            if entry.kind == INTERRUPT and entry.status in (DONE, OPEN):
+                self._diverge(call.request, entry)
+
+    def _diverge(self, asked: str, entry: Entry) -> None:
+        error = Diverged(asked, f"{entry.key} {entry.request}", ADVICE)
+        raise Stop(Fails("diverged", str(error)))
+
+    # -- gated calls
+
+    def _gated(self, call: Call, key: str, ask: Ask, explicit: bool) -> Work:
+        if explicit and (done := (yield from self._gated_earlier(call, key))) is not None:
+            return (yield from effects.perform(self.ledger, call.tool, done))
+        while True:
+            asked = yield from self._proposal(call, key, ask)
+            approved = self._approved(call.tool, asked)
+            if ask.bind is None or self.ledger.entries.get(key) is not None:
+                break
+            bound = yield Invoke(ask.bind, positional=(call.tool.unpack(approved.request),))
+            if codec.dumps(bound) == codec.dumps(asked_about(asked).get("bound")):
+                break
+            yield partial(self.ledger.supersede, asked)
+        return (yield from self._effect(approved, key, explicit, decided_by=asked.key, proposal=call))
+
+    def _gated_earlier(self, call: Call, key: str) -> Work:
+        if self.ledger.entries.get(key) is not None or self.ledger.entries.get(f"{key}?") is not None:
+            return None
+        held = yield partial(self.ledger.holder, resolve(key, self.ledger.run_id))
+        if held is None:
+            return None
+        run_id, entry = held
+        proposal = entry.proposal_digest or entry.request_digest
+        if run_id == self.ledger.run_id and entry.name == call.tool.name and proposal == call.digest:
+            return entry
+        return (yield from self._earlier(call, key))
+
+    def _proposal(self, call: Call, key: str, ask: Ask) -> Work:
+        """The question `<key>?` of this step, opened if need be; superseded ones are passed over."""
+        name, number = f"{key}?", 1
+        while (asked := self.ledger.entries.get(name)) is not None and asked.status == CANCELLED:
+            number += 1
+            name = f"{key}?{number}"
+        self.asked.add(name)
+        if asked is None:
+            self._refuse_divergence(call, name)
+            more = {"key": key}
+            if ask.bind is not None:
+                more["bound"] = yield Invoke(ask.bind, positional=(call.tool.unpack(call.request),))
+            schema = ask.schema if ask.schema is not None else call.tool.schema
+            asked = question(ask, name, codec.decode(call.request), call, **more)
+            request = codec.loads(asked.request)
+            request["schema"] = schema
+            asked.request = codec.dumps(request)
+            asked.request_digest = codec.digest(asked.request)
+            asked.name, asked.write = call.tool.name, call.tool.write
+            yield partial(self.ledger.ask, asked, ask.due)
+        if not (asked.status == DONE and asked.taken):
+            raise Stop(Waits((name,)))
+        return asked
+
+    def _approved(self, tool: Tool, asked: Entry) -> Call:
+        """Exactly what people approved, or what they said instead."""
+        answer = asked.value
+        refuse(answer, codec.loads(asked.request)["question"])
+        call = tool.rebind(answer["payload"])
+        if call.digest != asked.approved_digest:
+            raise Permanent(f"{tool.name}: what was approved is not what would run; nothing was sent")
+        return call
+
+    def _refuse_unapproved(self, call: Call, decided_by: str) -> None:
+        if call.digest != self.ledger.entries[decided_by].approved_digest:
+            raise Permanent(f"{call.tool.name}: what was approved is not what would run; nothing was sent")
+
+
+def asked_about(asked: Entry) -> dict[str, Any]:
+    return codec.loads(asked.request)["call"] or {}

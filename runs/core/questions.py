@@ -1,0 +1,92 @@
+"""All that one execution of a node asks, in order; each question once, as a generator of commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any  # recorded values are the author's
+
+from runs.core import codec
+from runs.core.ask import Ask
+from runs.core.calls import Calls
+from runs.core.commands import Ended, Invoke, Together, Work
+from runs.core.errors import CodecError, Permanent
+from runs.core.ledger import DONE, EFFECT, IN_DOUBT, OPEN, VALUE, Entry
+from runs.core.outcomes import Stop, Waits
+from runs.core.people import People, answer_of
+from runs.core.tool import Call
+
+
+class Questions(Calls, People):
+    """Calls and people, several at once, and values recorded so that every execution sees the same."""
+
+    def gather(self, items: tuple[Call | Ask, ...]) -> Work:
+        """All are asked for, in order, before any opens; a wait is raised when every call is recorded."""
+        named: list[tuple[Call | Ask, str]] = []
+        for item in items:
+            if isinstance(item, Ask):
+                named.append((item, self.keys.named(item.name or self.ledger.node, "interrupt")))
+            elif isinstance(item, Call):
+                named.append((item, self.keys.of_call(item, None)))
+            else:
+                raise Permanent(f"gather: {item!r} is neither tool.bind(...) nor Ask(...)")
+            self.asked.add(named[-1][1])
+        for item, name in named:
+            if isinstance(item, Ask):
+                yield from self._open_interrupt(item, name)
+        works = tuple(self._one_of_gather(item, name) for item, name in named)
+        ends: list[Ended] = yield Together(works)
+        raised = [end.raised for end in ends if end.raised is not None]
+        stops = [error for error in raised if isinstance(error, Stop)]
+        waits = [stop.outcome for stop in stops if isinstance(stop.outcome, Waits)]
+        others = [stop for stop in stops if not isinstance(stop.outcome, Waits)]
+        if others:
+            raise others[0]
+        if waits:
+            raise Stop(Waits(tuple(key for wait in waits for key in wait.keys)))
+        if raised:
+            raise raised[0]
+        return [end.result for end in ends]
+
+    def _one_of_gather(self, item: Call | Ask, name: str) -> Work:
+        if isinstance(item, Call):
+            return (yield from self._effect(item, name, explicit=False))
+        asked = yield from self._open_interrupt(item, name)
+        if not (asked.status == DONE and asked.taken):
+            raise Stop(Waits((asked.key,)))
+        return answer_of(asked)
+
+    def value(self, stem: str, fn: Callable[[], Any], request: str = "null") -> Work:
+        key = self.keys.counted(stem)
+        self.asked.add(key)
+        entry = self.ledger.entries.get(key)
+        if entry is None:
+            entry = Entry(key, VALUE, stem, request, codec.digest(request))
+            self.ledger.admit(entry)
+            made = yield fn if not isinstance(fn, Invoke) else fn
+            try:
+                yield partial(self.ledger.record, entry, made)
+            except CodecError as error:
+                raise Permanent(f"{stem}: the value cannot be recorded: {error}") from error
+        return entry.value
+
+    def once(self, name: str, fn: Callable[[], Any]) -> Work:
+        return self.value(name, Invoke(fn))
+
+    def note(self, text: str) -> Work:
+        return self.value("note", lambda: str(text))
+
+    def spend(self, tokens: int, usd: Any) -> Work:
+        return self.value("spend", lambda: {"tokens": tokens, "usd": usd})
+
+    def blob(self, content: bytes | str, media_type: str) -> Work:
+        data = content.encode() if isinstance(content, str) else bytes(content)
+        return (yield partial(self.ledger.put, data, media_type))
+
+    def unfinished(self) -> list[Entry]:
+        """Writes that are open or in doubt: a node cannot commit over them."""
+        return [
+            entry
+            for entry in self.ledger.entries.values()
+            if entry.kind == EFFECT and entry.write and entry.status in (OPEN, IN_DOUBT)
+        ]

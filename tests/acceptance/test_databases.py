@@ -1,0 +1,128 @@
+"""Two processes on one SQLite file, and a PostgreSQL server that goes away while a node is at work."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection, transaction
+
+from runs.models import Run
+from runs.verify import first_bad_row
+from tests.acceptance.graphs import patient
+from tests.acceptance.installation import begin, diary, ended, until, working
+from tests.conftest import ROOT
+from tests.postgres import Cluster, PostgresMissing
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.acceptance]
+
+RUNS = 1_000
+LEASE = {"lease_seconds": 10, "workers": 2}
+KINDS = ["start", "claim", "complete"]  # of a run that one worker drove without a break
+
+
+@pytest.mark.sqlite_only
+def test_two_processes_execute_each_of_a_thousand_runs_once(process_environment, tmp_path):
+    """E8"""
+    with transaction.atomic():
+        begun = {str(begin(patient, tmp_path).pk) for _ in range(RUNS)}
+    environment = process_environment | {"DURABLEWEB_APPS": "tests.acceptance"}
+    tick = [sys.executable, "manage.py", "tick", "--seconds", "50", "--json"]
+    ticks = [
+        subprocess.Popen(tick, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    said = [tick.communicate(timeout=120) for tick in ticks]
+    steps = [json.loads(out)["steps"] for out, _ in said]
+    assert sum(steps) == RUNS and min(steps) > 0, (steps, said)
+    written = [line.split() for line in (tmp_path / "diary").read_text().splitlines()]
+    assert len(written) == RUNS
+    assert {run for run, _, _ in written} == begun
+    assert {int(pid) for _, pid, _ in written} == {tick.pid for tick in ticks}
+    assert set(Run.objects.values_list("status", "step", "deaths", "silent")) == {("completed", 1, 0, 0)}
+
+
+@pytest.mark.postgres_only
+def test_a_node_whose_connection_is_cut_commits_on_a_fresh_one(process_environment, tmp_path):
+    """E13: the server ends every connection but the test's own, those of bell, pusher and monitor as well."""
+    with working(process_environment, tmp_path, **LEASE) as work:
+        for number in range(2):
+            run = begin(patient, tmp_path, seconds=3)
+            until(lambda run=run: diary(tmp_path, run.pk), 30, work)
+            assert cut_all_others() >= 2, f"cut {number + 1}"
+            run = ended(run, 60)
+            assert (run.status, run.step, run.deaths, run.silent) == ("completed", 1, 0, 0)
+            assert list(run.checkpoints.order_by("seq").values_list("kind", flat=True)) == KINDS
+            assert diary(tmp_path, run.pk) == 1
+            assert first_bad_row(run) is None
+        assert " ended (" not in work.log, "bell and cluster bear it"
+
+
+@pytest.mark.postgres_only
+def test_a_node_commits_after_the_database_was_restarted(tmp_path):
+    """E13: a server of its own, which goes as if the power had failed, and comes again at the same address."""
+    with own_server() as (server, environment):
+        manage(environment, "migrate", "--verbosity", "0")
+        with working(environment, tmp_path, **LEASE) as work:
+            run = begin_by_command(environment, tmp_path, seconds=3)
+            until(lambda: diary(tmp_path, run), 30, work)
+            server.stop()
+            server.start()
+            until(lambda: kinds(server, run)[-1] == "complete", 60, work)
+            assert kinds(server, run) == KINDS
+            assert diary(tmp_path, run) == 1
+            after = begin_by_command(environment, tmp_path, seconds=0.1)
+            until(lambda: kinds(server, after) == KINDS, 60, work)
+            assert diary(tmp_path, after) == 1
+
+
+def cut_all_others() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        return cursor.fetchone()[0]
+
+
+@contextmanager
+def own_server() -> Iterator[tuple[Cluster, dict[str, str]]]:
+    """A durable one, and the environment of processes that use it."""
+    try:
+        server = Cluster(durable=True)
+    except PostgresMissing as error:
+        pytest.skip(str(error))
+    try:
+        server.start()
+        server.create_database()
+        yield server, {**os.environ, "DATABASE_URL": server.url, "DURABLEWEB_APPS": "tests.acceptance"}
+    finally:
+        server.remove()
+
+
+def begin_by_command(environment: dict[str, str], folder: Path, **state: Any) -> str:
+    """The id of a new run."""
+    given = json.dumps({"path": str(folder / "diary"), **state})
+    return json.loads(manage(environment, "start", "patient", "--input", given, "--json"))["id"]
+
+
+def kinds(server: Cluster, run: str) -> list[str]:
+    """Of the run's checkpoints, in order."""
+    with psycopg.connect(server.url) as cursor:
+        rows = cursor.execute("SELECT kind FROM runs_checkpoint WHERE run_id = %s ORDER BY seq", [run])
+        return [kind for (kind,) in rows]
+
+
+def manage(environment: dict[str, str], *words: str) -> str:
+    command = [sys.executable, "manage.py", *words]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -1,0 +1,186 @@
+"""Open pages follow what happens elsewhere, without a reload and without touching what their reader does."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, WebSocketRoute, expect
+
+from runs import Graph, start
+from tests.approvals.cases import answer_of, ask
+from tests.runs.driving import registered
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+SOON = 2_000  # milliseconds
+BLOCKED = """document.addEventListener("readystatechange", () => {
+  document.body.dataset.poll = "1";
+})"""
+
+note = Graph("note", operators="pm")
+
+
+@note.node
+def write(run, state):
+    run.note("written")
+
+
+def is_live(page: Page) -> Page:
+    """Once its socket has answered; marked, so that a reload would be noticed."""
+    expect(page.locator("html[data-socket=open]")).to_be_attached()
+    page.evaluate("window.unbroken = true")
+    return page
+
+
+def is_unbroken(page: Page) -> bool:
+    return page.evaluate("window.unbroken === true")
+
+
+def until(condition: Callable[[], object], page: Page) -> None:
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end, "it did not come to pass"
+        page.evaluate("new Promise(requestAnimationFrame)")  # lets routes be called meanwhile
+
+
+def test_a_decision_in_one_browser_is_seen_in_the_other_within_two_seconds(open_as, ada, bob):
+    """A11"""
+    approval = ask(question="Send the brief?")
+    other = is_live(open_as(bob, approval.get_absolute_url()))
+    page = open_as(ada, approval.get_absolute_url())
+    page.locator(".action-bar .button-primary").click()
+    until(lambda: answer_of(approval), page)
+    expect(other.locator("#approval-state")).to_contain_text("ada approved this", timeout=SOON)
+    expect(other.locator(f"#row-{approval.pk}")).to_have_attribute("data-outcome", "approved", timeout=SOON)
+    expect(other.locator(".action-bar .button-primary")).to_have_count(0)
+    assert is_unbroken(other)
+
+
+def test_with_sockets_blocked_the_page_reads_by_itself(open_as, ada, bob):
+    """A11: every 30 s, here every second."""
+    approval = ask()
+    page = open_as(ada)
+    page.add_init_script(BLOCKED)
+    page.route_web_socket("**/live/", lambda socket: socket.close())
+    page.goto(page.url.rstrip("/") + approval.get_absolute_url())
+    page.evaluate("window.unbroken = true")
+    expect(page.locator("[data-live-mark]")).to_contain_text("Reads every 30 s")
+    approval.decide(by=bob, verdict="reject", reason="No.")
+    expect(page.locator("#approval-state")).to_contain_text("bob rejected this")
+    assert is_unbroken(page)
+
+
+def test_a_lost_socket_comes_back_and_the_page_catches_up(open_as, ada, bob):
+    approval = ask()
+    page = open_as(ada)
+    opened, refused, is_down = [], [], False
+
+    def connect(socket: WebSocketRoute) -> None:
+        if is_down:
+            refused.append(socket)
+            socket.close()
+        else:
+            socket.connect_to_server()
+            opened.append(socket)
+
+    page.route_web_socket("**/live/", connect)
+    page.goto(page.url.rstrip("/") + approval.get_absolute_url())
+    is_live(page)
+    is_down = True
+    opened[-1].close()
+    until(lambda: refused, page)
+    approval.decide(by=bob, verdict="reject", reason="No.")
+    is_down = False
+    expect(page.locator("#approval-state")).to_contain_text("bob rejected this")
+    approval.undo(bob)
+    expect(page.locator("#approval-state")).to_contain_text("Waiting for you")
+    assert is_unbroken(page)
+
+
+def test_typed_text_caret_and_scroll_survive_what_arrives(open_as, ada, bob):
+    approval = ask(quorum=2, why="\n\n".join(["A long reason."] * 60))
+    page = is_live(open_as(ada, approval.get_absolute_url(), height=600))
+    subject = page.get_by_role("textbox", name="Subject", exact=True)
+    subject.fill("What ada types")
+    subject.evaluate("(element) => element.setSelectionRange(5, 8)")
+    standing = """() => {
+      const field = document.activeElement;
+      return [field.value, field.selectionStart, field.selectionEnd, Math.round(field.getBoundingClientRect().top),
+        scrollY, document.querySelector(".split-detail").scrollTop];
+    }"""
+    before = page.evaluate(standing)
+    assert before[:3] == ["What ada types", 5, 8]
+    assert max(before[4:]) > 0, "the page must have been scrolled"
+    approval.comment(bob, "Mind the date.")
+    expect(page.locator("#approval-people")).to_contain_text("Mind the date.", timeout=SOON)
+    approval.decide(by=bob, verdict="approve")
+    expect(page.locator("#approval-people")).to_contain_text(re.compile("bob approved"), timeout=SOON)
+    assert page.evaluate(standing) == before
+    page.keyboard.type("bob")
+    expect(subject).to_have_value("What bob types")
+    assert is_unbroken(page)
+
+
+def test_what_a_reader_opened_stays_open(open_as, ada, bob):
+    approval = ask(quorum=2)
+    page = is_live(open_as(ada, approval.get_absolute_url()))
+    opened = page.locator("#detail details").first
+    opened.locator("summary").click()
+    approval.decide(by=bob, verdict="approve")
+    expect(page.locator("#approval-people")).to_contain_text("bob approved", timeout=SOON)
+    expect(opened).to_have_attribute("open", "")
+
+
+def test_new_approvals_wait_behind_a_count_and_move_no_row(open_as, ada):
+    first = ask(question="First?")
+    page = is_live(open_as(ada))
+    expect(page.locator("#inbox-count")).to_contain_text("1")
+    ask(question="Second?")
+    expect(page.locator("#inbox-new")).to_contain_text("1 new", timeout=SOON)
+    expect(page.locator("#inbox-count")).to_contain_text("2", timeout=SOON)
+    expect(page.locator(".inbox-row")).to_have_count(1)
+    expect(page.locator(f"#row-{first.pk}")).to_be_visible()
+    assert is_unbroken(page)
+
+
+def test_an_approval_opened_in_place_is_watched_too(open_as, ada, bob):
+    """What a page watches follows what it shows."""
+    ask(question="First?")
+    second = ask(question="Second?")
+    page = is_live(open_as(ada))
+    page.evaluate(
+        """(path) => fetch(path).then((answer) => answer.text()).then((text) => {
+          const page = new DOMParser().parseFromString(text, "text/html");
+          document.querySelector(".split-detail").replaceWith(page.querySelector("#detail"));
+        })""",
+        second.get_absolute_url(),
+    )
+    expect(page.locator("#approval-people")).to_be_attached()
+    second.comment(bob, "Mind the date.")
+    expect(page.locator("#approval-people")).to_contain_text("Mind the date.")
+    assert is_unbroken(page)
+
+
+def test_a_run_is_followed_while_it_changes(open_as, ada, bob):
+    with registered(note):
+        run = start("note", by=ada)
+        page = is_live(open_as(ada, run.get_absolute_url()))
+        run.cancel("user bob", "No more need.")
+        expect(page.locator("#run")).to_contain_text("No more need.", timeout=SOON)
+        assert is_unbroken(page)
+
+
+def test_what_changed_before_the_socket_opened_is_caught_up_with(open_as, ada, bob):
+    approval = ask()
+    page = open_as(ada)
+    held = []
+    page.route("**/live.js", lambda route: held.append(route))
+    page.goto(page.url.rstrip("/") + approval.get_absolute_url(), wait_until="commit")
+    until(lambda: held, page)
+    approval.decide(by=bob, verdict="reject", reason="No.")
+    expect(page.locator("#approval-state")).to_contain_text("Waiting for you")
+    held[0].continue_()
+    expect(page.locator("#approval-state")).to_contain_text("bob rejected this")
