@@ -111,15 +111,17 @@ class Group:
 class Listing:
     """One reading of the list. What was opened after `until` waits behind "n new"; the page says when it was made."""
 
-    def __init__(self, user: User, filter: Filter, until: datetime | None = None) -> None:
+    def __init__(
+        self, user: User, filter: Filter, until: datetime | None = None, now: datetime | None = None
+    ) -> None:
         self.user, self.filter = user, filter
-        self.now = clock.now()
+        self.now = now or clock.now()
         self.until = until or self.now
 
     @classmethod
-    def of(cls, user: User, said: Mapping[str, str]) -> Listing:
+    def of(cls, user: User, said: Mapping[str, str], now: datetime | None = None) -> Listing:
         until = parse_datetime(said["until"]) if said.get("until") else None
-        return cls(user, Filter.of(said), until if until is not None and until.tzinfo else None)
+        return cls(user, Filter.of(said), until if until is not None and until.tzinfo else None, now)
 
     @cached_property
     def rows(self) -> list[Approval]:

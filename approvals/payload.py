@@ -82,13 +82,12 @@ def fitting(request: dict[str, Any], run: Run, value: Any) -> Any:
     wrong = {path: said for path, said in wrong.items() if path not in kept_references(proposed, value)}
     if call is not None or not schema:
         wrong = other_keys(proposed, value, deep=call is None) | wrong
-    wrong = wrong or other_references(proposed, value)
+    wrong |= other_references(proposed, value)
     if wrong:
         raise Invalid(_told(wrong), wrong)
     if call is None:
         return value
-    bound = check_payload(run, request, value)
-    return value if bound is value else codec.restore(bound)
+    return check_payload(run, request, value)
 
 
 def fitting_answer(request: dict[str, Any], value: Any) -> Any:

@@ -99,9 +99,7 @@ def check_payload(run: Any, request: dict[str, Any], payload: Any) -> Any:
     if not isinstance(payload, dict):
         raise Invalid(f"The arguments of {made.name} are an object, not {type(payload).__name__}.")
     try:
-        from runs.core import codec
-
-        return codec.decode(made.rebind(payload).request)
+        return made.rebind(payload).arguments
     except Permanent as error:
         raise Invalid(str(error), getattr(error, "fields", None) or {"$": [str(error)]}) from error
 

@@ -37,16 +37,24 @@ class Child:
         self.pause_seconds = FIRST_PAUSE_SECONDS
         self.said = ""
 
-    def start(self) -> None:
+    def start(self, *, on_word: bool = False) -> None:
+        """`on_word`: it gets ready, and waits for `go`."""
+        command = [*_manage(), *self.command, "--with-parent", str(os.getpid())]
         self.process = subprocess.Popen(
-            [sys.executable, *_manage(), *self.command, "--with-parent", str(os.getpid())],
-            stdin=subprocess.DEVNULL,
+            [sys.executable, *command, *["--on-word"] * on_word],
+            stdin=subprocess.PIPE if on_word else subprocess.DEVNULL,
             stdout=subprocess.PIPE if self.reports else None,
             start_new_session=True,  # Ctrl-C reaches the supervisor alone; and a session finds orphans
         )
         if self.process.stdout is not None:
             os.set_blocking(self.process.stdout.fileno(), False)
         self.started_at, self.said = time.monotonic(), ""
+
+    def go(self) -> None:
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(b"go\n")
+            self.process.stdin.close()
+        self.started_at = time.monotonic()
 
     @property
     def pid(self) -> int | None:
@@ -102,8 +110,10 @@ class Child:
                 self.said = lines[-2]
 
     def _forget(self) -> None:
-        if self.process.stdout is not None:
-            self.process.stdout.close()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with suppress(BrokenPipeError):
+                    pipe.close()
         self.process, self.said = None, ""
 
 

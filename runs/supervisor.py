@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.1
 UNANSWERED_SECONDS = 10.0
+UNEASY_SECONDS = 5.0  # from here on another cluster gets ready, so that a restart costs no start
 SLOWEST_START_SECONDS = 60.0
 RESTART_GRACE_SECONDS = 1.0
 BELL_PATIENCE_SECONDS = 1.0
@@ -36,6 +37,7 @@ class Supervisor:
 
     def __init__(self) -> None:
         self.cluster = Child("cluster", "qcluster")
+        self.spare: Child | None = None
         self.bell = Child("bell", "bell", "--report", reports=True)
         self.asked = 0
         self.restarts = 0
@@ -62,9 +64,15 @@ class Supervisor:
             self.up_at = None
         if self.up_at is None and self._is_up():
             self.up_at = time.monotonic()
-        unanswered = self._unanswered_seconds()
-        if unanswered >= UNANSWERED_SECONDS and self._up_seconds() >= UNANSWERED_SECONDS:
+        unanswered = min(self._unanswered_seconds(), self._up_seconds())
+        if unanswered >= UNANSWERED_SECONDS:
             self._restart(unanswered)
+        elif unanswered >= UNEASY_SECONDS and self.spare is None:
+            self.spare = Child("cluster", "qcluster")
+            self.spare.start(on_word=True)
+        elif unanswered < UNEASY_SECONDS and self.spare is not None:
+            self.spare.end()
+            self.spare = None
 
     def _unanswered_seconds(self) -> float:
         with suppress(ValueError):
@@ -81,13 +89,17 @@ class Supervisor:
         )
         at_work = _named({process.pid for process in process_tree.family(self.cluster.process.pid)})
         self._end_cluster(RESTART_GRACE_SECONDS * bool(at_work), "the watchdog started the cluster anew")
-        self.cluster.start()
+        if self.spare is not None:
+            self.cluster, self.spare = self.spare, None
+            self.cluster.go()  # if it has died meanwhile, the next look starts it again
         self.up_at = None
         self.bell.tell(ANEW_SIGNAL)
 
     def _stop(self) -> None:
         log.info("The supervisor stops; nodes that run have %g s to end", conf.grace_seconds)
         self.bell.end(BELL_PATIENCE_SECONDS)
+        if self.spare is not None:
+            self.spare.end()
         self._end_cluster(conf.grace_seconds, "the supervisor ended the worker")
         log.info("The supervisor has stopped; its watchdog restarted the cluster %s times", self.restarts)
 

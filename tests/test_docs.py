@@ -101,6 +101,15 @@ def test_every_command_that_a_page_names_exists(at):
     assert set(re.findall(r"manage\.py ([a-z]\w+)", at.read_text())) <= set(get_commands())
 
 
+@pytest.mark.parametrize("at", PAGES, ids=named)
+def test_every_file_of_ours_that_a_page_names_exists(at):
+    files = re.findall(
+        r"`((?:bin|bench|examples|runs|approvals|durableweb|docs|tests)/[\w./-]+)`", at.read_text()
+    )
+    places = (ROOT, ROOT / "templates")
+    assert [file for file in files if not any((place / file).exists() for place in places)] == []
+
+
 @pytest.mark.parametrize("at", sorted(ROOT.glob("docs/adr/*.md")), ids=named)
 def test_a_decision_says_why_what_was_given_up_and_how_to_notice(at):
     parts = re.findall(r"^\*\*(.+?)\*\*", at.read_text(), re.MULTILINE)

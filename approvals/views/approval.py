@@ -39,7 +39,7 @@ def part(request: HttpRequest, pk: uuid.UUID, part: str) -> HttpResponse:
     page = ApprovalPage(fetch(request.user, pk), request.user)
     if request.GET.get("seen", "").isdecimal():
         page.seen_revision = int(request.GET["seen"][:9])
-    listing = Listing.of(request.user, request.GET)
+    listing = Listing.of(request.user, request.GET, page.now)
     context = {"page": page, "approval": page.approval, "now": page.now, "listing": listing}
     if part == "acts":
         context["place"] = listing.place(page.approval)
@@ -62,15 +62,15 @@ def draft(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     elif not page.given.errors and page.given.is_edited:
         page.given = page.given.with_errors(problems(page.given.payload, schema))
     if request.htmx or request.headers.get("X-Requested-With") == "fetch":
-        return render(
-            request, "approvals/_form.html", {"page": page, "approval": page.approval, "now": page.now}
-        )
+        listing = Listing.of(request.user, request.GET, page.now)
+        context = {"page": page, "approval": page.approval, "now": page.now, "listing": listing}
+        return render(request, "approvals/_form.html", context)
     return show(request, page)
 
 
 def show(request: HttpRequest, page: ApprovalPage, status: int = 200) -> HttpResponse:
     """The page of one approval beside its list."""
-    listing = Listing.of(request.user, request.GET)
+    listing = Listing.of(request.user, request.GET, page.now)
     context = {
         "page": page,
         "approval": page.approval,

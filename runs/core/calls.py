@@ -8,6 +8,7 @@ from typing import Any  # arguments are the author's
 from runs.core import codec, effects
 from runs.core.ask import Ask
 from runs.core.asking import Asking
+from runs.core.codec_tree import MARK
 from runs.core.commands import Invoke, Work
 from runs.core.errors import Diverged, Permanent
 from runs.core.keys import resolve
@@ -155,7 +156,12 @@ class Calls(Asking):
             if ask.bind is not None:
                 more["bound"] = yield Invoke(ask.bind, positional=(call.tool.unpack(call.request),))
             schema = ask.schema if ask.schema is not None else call.tool.schema
-            asked = question(ask, name, codec.decode(call.request), call, **more)
+            if codec.dumps(call.arguments) != call.request:
+                raise Permanent(
+                    f"{call.tool.name}: an argument holds an object with the key {MARK!r}, which cannot be proposed "
+                    "to people; give it another key"
+                )
+            asked = question(ask, name, call.arguments, call, **more)
             request = codec.loads(asked.request)
             request["schema"] = schema
             asked.request = codec.dumps(request)

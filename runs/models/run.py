@@ -180,7 +180,7 @@ class Run(models.Model):
     def cancel(self, by: str, reason: str) -> Checkpoint:
         """End the run now, whoever drives it: the fence is raised, open questions close, an open write is in doubt.
 
-        Raises Invalid without a reason or with one that may not be stored, Conflict when the run has ended or is not to be cancelled.
+        Raises Invalid for a reason that is missing or may not be stored, Conflict when the run has ended.
         """
         from runs.closing import close_step
         from runs.hooks import run_ended

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from tests.acceptance.graphs import Diary
 from tests.conftest import ROOT
 
 START_SECONDS = 60.0
+READY = re.compile(r"ready for work at (\d+)")
 
 
 @dataclass
@@ -44,10 +46,11 @@ class Work:
         return next(process for process in self._children() if "bell" in process.cmdline())
 
     @property
-    def pool(self) -> list[psutil.Process]:
-        """q2's workers, then its monitor and its pusher, in the order in which the sentinel forked them."""
+    def pool(self) -> set[psutil.Process]:
+        """q2's workers that live, without its monitor and its pusher."""
         (sentinel,) = self.cluster.children()
-        return sorted(sentinel.children(), key=lambda process: (process.create_time(), process.pid))
+        ready = set(map(int, READY.findall(self.log)))
+        return {process for process in sentinel.children() if process.pid in ready and is_alive(process)}
 
     @property
     def family(self) -> set[psutil.Process]:

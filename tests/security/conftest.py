@@ -7,6 +7,7 @@ import pytest
 
 from runs import clock, secrets
 
+
 @pytest.fixture(autouse=True)
 def own_clock() -> Iterator[None]:
     yield

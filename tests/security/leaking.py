@@ -96,9 +96,7 @@ PLACES = {
     "argument": lambda run, state, detail: {
         "read": lambda: run.call(look, text="a", headers={"auth": f"Bearer {CANARY}"}),
         "write": lambda: run.call(send, text=f"Bearer {CANARY}"),
-        "gated": lambda: run.call(
-            send, text=CANARY, key="g:{run_id}", approve=Ask("Send?", reviewers="pm")
-        ),
+        "gated": lambda: run.call(send, text=CANARY, key="g:{run_id}", approve=Ask("Send?", reviewers="pm")),
         "gathered": lambda: run.gather(look.bind(text="fine"), look.bind(text=CANARY)),
         "long": lambda: run.call(look, text=f"{'x' * 40_000} {CANARY}"),
         "key": lambda: run.call(send, text="a", key=f"letter:{CANARY}"),
@@ -138,4 +136,3 @@ PLACES = {
         "Go on?", payload={"to": "helen", "amount": 7}, reviewers="pm", reasons=("Too much",)
     ),
 }
-

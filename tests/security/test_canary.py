@@ -1,4 +1,4 @@
-"""O4: a secret that gets where it should not is refused or made unreadable, and a search of everything finds nothing."""
+"""O4: a secret that gets where it should not is refused or made unreadable; a search of everything finds nothing."""
 
 from __future__ import annotations
 

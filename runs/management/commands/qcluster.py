@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any  # options are whatever the command line gives
 
 from django_q.management.commands import qcluster
@@ -19,10 +20,17 @@ class Command(qcluster.Command):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("--with-parent", type=int, metavar="PID", help="end when this parent is gone")
+        parser.add_argument(
+            "--on-word", action="store_true", help="begin when a line comes from standard input"
+        )
 
-    def handle(self, *args: Any, with_parent: int | None = None, **options: Any) -> None:
+    def handle(
+        self, *args: Any, with_parent: int | None = None, on_word: bool = False, **options: Any
+    ) -> None:
         if with_parent is not None:
             end_with_parent(with_parent)
+        if on_word and not sys.stdin.readline():
+            return
         end_forks_with_parent(GENERATIONS)
         tasks.prepare_cluster()
         super().handle(*args, **options)

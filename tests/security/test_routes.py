@@ -1,0 +1,287 @@
+"""O5: each route of the site has a rule here, and keeps it: for visitors, for strangers, and for whom it is meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.test import Client
+from django.urls import URLResolver, get_resolver
+
+from approvals.models import Approval
+from runs import start
+from runs.models import BlobUse, Run
+from tests.runs.driving import registered
+from tests.security.letters import letters, posted, waiting_letter
+
+pytestmark = pytest.mark.django_db
+
+OPEN, PERSON, RUN, APPROVAL, TOKEN = "open", "person", "run", "approval", "token"
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+# Route -> who may: anyone; each signed-in person, for what is theirs; whoever may see that run, or that approval's run;
+# who has the token. What begins with admin/ is for staff.
+RULES = {
+    "login/": OPEN,
+    "admin/login/": OPEN,
+    "logout/": PERSON,
+    "tick/": TOKEN,
+    "": PERSON,
+    "inbox/list/": PERSON,
+    "inbox/new/": PERSON,
+    "inbox/count/": PERSON,
+    "runs/": PERSON,
+    "runs/rows/": PERSON,
+    "runs/preferences/": PERSON,
+    "runs/<uuid:run_id>/": RUN,
+    "runs/<uuid:run_id>/live/": RUN,
+    "runs/<uuid:run_id>/blobs/<str:sha256>/": RUN,
+    "runs/<uuid:run_id>/cancellation/": RUN,
+    "approvals/<uuid:pk>/": APPROVAL,
+    "approvals/<uuid:pk>/parts/<slug:part>/": APPROVAL,
+    "approvals/<uuid:pk>/draft/": APPROVAL,
+    "approvals/<uuid:pk>/decision/": APPROVAL,
+    "approvals/<uuid:pk>/undo/": APPROVAL,
+    "approvals/<uuid:pk>/comments/": APPROVAL,
+    "approvals/<uuid:pk>/claim/": APPROVAL,
+}
+OBJECTS = [route for route, rule in RULES.items() if rule in (RUN, APPROVAL)]
+READ = {
+    "runs/<uuid:run_id>/",
+    "runs/<uuid:run_id>/live/",
+    "runs/<uuid:run_id>/blobs/<str:sha256>/",
+    "approvals/<uuid:pk>/",
+    "approvals/<uuid:pk>/parts/<slug:part>/",
+}
+
+
+def routes(resolver: URLResolver | None = None, before: str = "") -> Iterator[str]:
+    """Every route of the URLconf, as it is written there."""
+    for pattern in (resolver or get_resolver()).url_patterns:
+        route = before + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from routes(pattern, route)
+        else:
+            yield route
+
+
+ADMIN = sorted({route for route in routes() if route.startswith("admin/")} - RULES.keys())
+
+
+@pytest.fixture(autouse=True)
+def known() -> Iterator[None]:
+    with registered(letters):
+        yield
+    posted.clear()
+
+
+@pytest.fixture
+def run(transactional_db: None) -> Run:
+    return waiting_letter()
+
+
+def address(route: str, run: Run, **other: str) -> str:
+    """The route with the real ids of a run, its approval and its blob, or with others."""
+    ids = {
+        "run_id": str(run.pk),
+        "pk": str(Approval.objects.get(run=run).pk),
+        "sha256": BlobUse.objects.filter(run=run).values_list("blob_id", flat=True)[0],
+        "part": "state",
+        "id": "1",
+        "object_id": "1",
+        "content_type_id": "1",
+        **other,
+    }
+    route = route.replace("^(?P<app_label>auth|django_q)/$", "auth/").replace("(?P<url>.*)$", "anything/")
+    return "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda match: ids[match[1]], route)
+
+
+def as_person(person: Any) -> Client:
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+def ask(client: Client, method: str, path: str) -> Any:
+    return client.generic(method, path, "verdict=approve&reason=x&text=x&revision=1", FORM)
+
+
+FORM = "application/x-www-form-urlencoded"
+
+
+def unmoved(run: Run) -> bool:
+    approval = Approval.objects.get(run=run)
+    run.refresh_from_db()
+    return run.status == "waiting" and approval.is_open and approval.length == 1 and not posted
+
+
+def test_every_route_has_a_rule_and_every_rule_a_route() -> None:
+    assert {route for route in routes() if not route.startswith("admin/")} | {"admin/login/"} == RULES.keys()
+
+
+def test_a_visitor_is_asked_to_sign_in_and_learns_nothing(run: Run) -> None:
+    """By each method; a real id and an invented one are answered alike."""
+    for route in [*RULES, *ADMIN]:
+        invented = address(route, run, run_id=str(uuid4()), pk=str(uuid4()), sha256="0" * 64)
+        for method in METHODS:
+            for path in (address(route, run), invented):
+                answer = ask(Client(), method, path)
+                said = (route, method, answer.status_code)
+                if RULES.get(route) == TOKEN:
+                    assert answer.status_code in (404, 405), said
+                elif RULES.get(route) == OPEN:
+                    assert answer.status_code in (200, 302, 405), said
+                else:
+                    assert answer.status_code == 302, said
+                    assert answer["Location"].startswith(("/login/?", "/admin/login/?")), said
+                assert b"Post the letter" not in answer.content
+    assert unmoved(run)
+
+
+def test_a_stranger_cannot_tell_someone_elses_thing_from_none(run: Run, eve: Any) -> None:
+    client = as_person(eve)
+    for route in OBJECTS:
+        real = address(route, run)
+        invented = address(route, run, run_id=str(uuid4()), pk=str(uuid4()), sha256="0" * 64)
+        for method in METHODS:
+            answers = [ask(client, method, path) for path in (real, invented)]
+            codes = {answer.status_code for answer in answers}
+            reads = method in ("GET", "HEAD")
+            expected = {404} if (reads if route in READ else method == "POST") else {404, 405}
+            assert codes <= expected and len(codes) == 1, (route, method, codes)
+            shown = [ids_out(answer.content.decode()) for answer in answers]
+            assert shown[0] == shown[1], (route, method)
+    assert unmoved(run)
+
+
+def ids_out(text: str) -> str:
+    """Without what differs anyway: ids, tokens, nonces and the time."""
+    text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}", "ID", text)
+    return re.sub(r'(nonce|value|content|data-now)="[^"]*"', r"\1", text)
+
+
+def test_the_lists_hold_nothing_of_others_whatever_they_are_asked(run: Run, eve: Any) -> None:
+    client = as_person(eve)
+    approval = Approval.objects.get(run=run)
+    for path in ("/", "/inbox/list/", "/inbox/new/", "/runs/", "/runs/rows/"):
+        for query in (
+            *(f"?scope={scope}" for scope in ("mine", "teams", "all", "decided", "attention")),
+            f"?q={run.pk}",
+            f"?q={approval.pk}",
+            "?graph=letters",
+            f"?decided={approval.pk}",
+            f"?open={approval.pk}",
+            f"?top={run.pk}",
+            "?until=2020-01-01T00:00:00Z",
+        ):
+            text = client.get(f"{path}{query}", follow=True).content.decode()
+            assert "Post the letter" not in text, path + query
+            assert run.short_id not in text.replace(query[1:], ""), path + query
+
+
+def test_who_may_see_a_run_is_answered_by_each_of_its_routes(run: Run, ada: Any) -> None:
+    client = as_person(ada)
+    for route in OBJECTS:
+        path = address(route, run)
+        if route in READ:
+            assert ask(client, "GET", path).status_code == 200, route
+            assert ask(client, "HEAD", path).status_code == 200, route
+            assert ask(client, "POST", path).status_code == 405, route
+        else:
+            assert ask(client, "GET", path).status_code == 405, route
+    assert unmoved(run)
+
+
+def test_who_sees_a_run_without_operating_it_cannot_cancel_it(run: Run, ada: Any, olga: Any) -> None:
+    path = f"/runs/{run.pk}/cancellation/"
+    refused = as_person(ada).post(path, {"reason": "not needed"})
+    assert refused.status_code == 403
+    assert "Only operators" in refused.content.decode()
+    assert unmoved(run)
+    as_person(olga).post(path, {"reason": "not needed"})
+    run.refresh_from_db()
+    assert run.status == "cancelled"
+
+
+def test_who_may_read_everything_may_not_act_on_it(run: Run, iris: Any) -> None:
+    iris.user_permissions.add(Permission.objects.get(codename="audit"))
+    client = as_person(iris)
+    for route in READ:
+        assert ask(client, "GET", address(route, run)).status_code == 200, route
+    assert client.post(f"/runs/{run.pk}/cancellation/", {"reason": "x"}).status_code == 403
+    approval = Approval.objects.get(run=run)
+    said = {"verdict": "approve", "revision": "1"}
+    assert client.post(f"/approvals/{approval.pk}/decision/", said).status_code == 403
+    assert client.post(f"/approvals/{approval.pk}/claim/").status_code == 403
+    run.refresh_from_db()
+    assert run.status == "waiting"
+    assert Approval.objects.get(pk=approval.pk).is_open
+
+
+def test_an_account_that_is_switched_off_is_a_visitor_at_once(run: Run, ada: Any) -> None:
+    client = as_person(ada)
+    path = address("approvals/<uuid:pk>/", run)
+    assert client.get(path).status_code == 200
+    ada.is_active = False
+    ada.save()
+    for method in ("GET", "POST"):
+        assert ask(client, method, path)["Location"].startswith("/login/")
+    assert unmoved(run)
+
+
+def test_someone_elses_blob_is_not_below_ones_own_run(run: Run, eve: Any) -> None:
+    mine = start("letters", {}, by=eve)
+    path = address("runs/<uuid:run_id>/blobs/<str:sha256>/", run, run_id=str(mine.pk))
+    assert as_person(eve).get(f"/runs/{mine.pk}/").status_code == 200
+    assert as_person(eve).get(path).status_code == 404
+
+
+def test_the_admin_site_is_for_staff(run: Run, eve: Any, olga: Any, root: Any) -> None:
+    """A stranger is sent to sign in; staff without rights see the index alone."""
+    for route in ADMIN:
+        path = address(route, run)
+        for method in ("GET", "HEAD", "POST"):
+            answer = ask(as_person(eve), method, path)
+            assert answer.status_code in (302, 403), (route, method)
+            if answer.status_code == 302:
+                assert answer["Location"].startswith(("/admin/login/", "/login/")), (route, method)
+        if re.search(r"auth|django_q", path) and "object_id" not in route and "<id>" not in route:
+            assert ask(as_person(olga), "GET", path).status_code in (403, 404), route
+    assert as_person(olga).get("/admin/").status_code == 200
+    assert as_person(root).get("/admin/auth/user/").status_code == 200
+    assert unmoved(run)
+
+
+def test_a_wrong_id_is_not_found_and_no_error(run: Run, ada: Any) -> None:
+    client = as_person(ada)
+    for path in (
+        "/runs/nonsense/",
+        f"/runs/{run.pk}/blobs/%00/",
+        f"/runs/{run.pk}/blobs/%ED%A0%80/",
+        f"/runs/{run.pk}/blobs/{'a' * 5000}/",
+        f"/runs/{run.pk}/?at=999999999",
+        f"/approvals/{Approval.objects.get(run=run).pk}/parts/nonsense/",
+        "/approvals/%00/",
+    ):
+        assert client.get(path).status_code == 404, path
+
+
+ODD = ("%00", "%ED%A0%80", "%F0%9F%92%A9", "x" * 3000, "nonsense", "%25", "-1", "9" * 400, "1e999", "%5C", "'")
+
+
+def test_a_query_typed_wrong_is_no_error(run: Run, ada: Any) -> None:
+    client = as_person(ada)
+    approval = Approval.objects.get(run=run)
+    names = ("q", "graph", "status", "still", "tries", "label", "before", "top", "scope", "risk", "until")
+    names += ("decided", "open", "at", "against", "entry", "next")
+    paths = ("/", "/inbox/list/", "/inbox/new/", "/runs/", "/runs/rows/", f"/runs/{run.pk}/")
+    paths += (f"/runs/{run.pk}/live/", f"/approvals/{approval.pk}/", f"/approvals/{approval.pk}/parts/acts/")
+    for path in paths:
+        for odd in ODD:
+            for name in names:
+                answer = client.get(f"{path}?{name}={odd}")
+                assert answer.status_code in (200, 302, 404), (path, name, odd, answer.status_code)
