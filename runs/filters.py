@@ -44,12 +44,12 @@ class RunFilter:
         """From a URL; what is not a known word is left out."""
         return cls(
             status=_among(query.get("status"), STATUSES),
-            graph=query.get("graph", "")[:100],
-            text=query.get("q", "").strip()[:200],
+            graph=_written(query, "graph")[:100],
+            text=_written(query, "q")[:200],
             still=_among(query.get("still"), STILL),
             tries=_among(query.get("tries"), TRIES),
-            label=query.get("label", "").strip()[:200],
-            before=query.get("before", "") if _is_id(query.get("before", "")) else "",
+            label=_written(query, "label")[:200],
+            before=query.get("before", "") if is_id(query.get("before", "")) else "",
         )
 
     @property
@@ -126,18 +126,23 @@ def _about(text: str) -> Q:
         | Q(graph__icontains=text)
     )
     hexadecimal = text.replace("-", "").lower()
-    if _is_id(text):
+    if is_id(text):
         found |= Q(pk=text)
     elif len(hexadecimal) >= 4 and all(letter in "0123456789abcdef" for letter in hexadecimal):
         found |= Q(pk__endswith=text.lower())
     return found
 
 
+def _written(query: QueryDict, name: str) -> str:
+    """Without NUL, which no column holds, and PostgreSQL does not even look for."""
+    return query.get(name, "").replace("\0", "").strip()
+
+
 def _among(word: str | None, known: object) -> str:
     return word if word and word in known else ""
 
 
-def _is_id(text: str) -> bool:
+def is_id(text: str) -> bool:
     try:
         uuid.UUID(text)
     except ValueError:

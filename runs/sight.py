@@ -28,19 +28,27 @@ def visible(runs: RunQuerySet, user: AbstractBaseUser | AnonymousUser) -> RunQue
         return runs.none()
     if user.has_perm("runs.view_all") or user.has_perm("runs.repair") or user.has_perm("runs.audit"):
         return runs
-    groups = set(user.groups.values_list("name", flat=True))
-    seen = Q(created_by=user) | Q(on_behalf_of=user) | Q(graph__in=_watched_by(groups))
+    seen = Q(created_by=user) | Q(on_behalf_of=user) | Q(graph__in=_watched_by(user))
     for condition in _more:
         seen |= condition(user)
     return runs.filter(seen)
 
 
-def _watched_by(groups: set[str]) -> list[str]:
-    """Graphs that these groups view or operate: as the code says, or the rows where the code is gone."""
+def _watched_by(user: AbstractBaseUser) -> list[str]:
+    """Graphs that the person's groups view or operate: as the code says, or the rows where the code is gone.
+
+    Kept on the user object, as Django keeps permissions: it lives for one request.
+    """
     from runs.models.worker import GraphVersion
 
-    known = {graph.name for graph in registry.served()}
-    gone = GraphVersion.objects.filter(Q(viewers__in=groups) | Q(operators__in=groups)).exclude(
-        graph__in=known
-    )
-    return registry.watched_by(groups) + list(gone.values_list("graph", flat=True))
+    if not hasattr(user, "_watched_graphs"):
+        groups = set(user.groups.values_list("name", flat=True))
+        known = {graph.name for graph in registry.served()}
+        theirs = Q(viewers__in=groups) | Q(operators__in=groups)
+        gone = (
+            GraphVersion.objects.filter(theirs).exclude(graph__in=known)
+            if groups
+            else GraphVersion.objects.none()
+        )
+        user._watched_graphs = registry.watched_by(groups) + list(gone.values_list("graph", flat=True))
+    return user._watched_graphs

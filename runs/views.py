@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from runs import blobs, clock, registry
 from runs.errors import Refusal
-from runs.filters import PAGE, STILL, TRIES, RunFilter, counted
+from runs.filters import PAGE, STILL, TRIES, RunFilter, counted, is_id
 from runs.models import Blob, Run
 from runs.models.statuses import STATUSES
 from runs.pages import RunPage, rows
@@ -84,7 +84,7 @@ def _list(request: HttpRequest, frozen: bool = False) -> dict[str, Any]:
     seen = Run.objects.visible_to(request.user)
     narrowed = chosen.narrow(seen, now).select_related("created_by", "on_behalf_of")
     counts = counted(chosen.narrow(seen, now, status=False))
-    top = request.GET.get("top", "")
+    top = request.GET.get("top", "") if is_id(request.GET.get("top", "")) else ""
     page = narrowed.filter(pk__lt=chosen.before) if chosen.before else narrowed
     if frozen and top:
         page = page.filter(pk__lte=top)

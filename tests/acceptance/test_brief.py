@@ -88,6 +88,7 @@ def test_kills_between_the_decision_and_the_mail_and_between_the_mail_and_its_re
         assert len(parts.cut_off) == 2
 
 
+@pytest.mark.sqlite_only  # once is enough: what the engine makes of doubt is tested on both databases
 def test_a_kill_after_a_mail_server_took_the_mail_is_settled_by_a_person(
     process_environment, tmp_path, person, begun
 ):

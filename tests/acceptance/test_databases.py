@@ -35,7 +35,7 @@ def test_two_processes_execute_each_of_a_thousand_runs_once(process_environment,
     with transaction.atomic():
         begun = {str(begin(patient, tmp_path).pk) for _ in range(RUNS)}
     environment = process_environment | {"DURABLEWEB_APPS": "tests.acceptance"}
-    tick = [sys.executable, "manage.py", "tick", "--seconds", "50", "--json"]
+    tick = [sys.executable, "manage.py", "tick", "--seconds", "100", "--json"]
     ticks = [
         subprocess.Popen(tick, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for _ in range(2)

@@ -90,7 +90,9 @@ def test_a_poison_run_is_failed_and_its_neighbours_complete(process_environment,
             run = ended(run, 40)
             assert (run.status, run.state_at(run.seq)["done"]) == ("completed", 3)
         over_limit = ended(over_limit, 10)
-        assert (over_limit.error_kind, over_limit.deaths, diary(tmp_path, "stuck")) == ("exhausted", 0, 1)
+        assert (over_limit.error_kind, over_limit.deaths) == ("exhausted", 0)
+        claims = over_limit.checkpoints.filter(kind="claim").count()
+        assert diary(tmp_path, "stuck") == claims <= 2, "perhaps once beside the poison, which cut it off"
         assert "for a thread of it is lost" in work.log
         assert "Watchdog" not in work.log
 

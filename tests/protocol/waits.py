@@ -15,6 +15,7 @@ from tests.protocol.exploring import Budgets, ahead, earliest
 LEASE = 2
 RETRY_DELAY = 2
 ENDED = ("completed", "cancelled")
+WRITES = ("open", "park", "commit")
 
 
 class Run(NamedTuple):
@@ -33,6 +34,7 @@ class Entry(NamedTuple):
     taken: bool = False
     seen: bool = False  # ghost: a node has acted on it
     undone: int = 0  # ghost: how often
+    step: int = 0  # ghost: of which step
 
 
 class Worker(NamedTuple):
@@ -40,6 +42,7 @@ class Worker(NamedTuple):
     fresh: bool = False  # its fence is the run's
     differs: bool = False  # the run's answers are not the number that it read
     view: tuple[Entry, Entry] | None = None  # the entries as its claim read them
+    woken: bool = False  # ghost: it claimed a run that waited
     wake: int | None = None  # what it is about to park with
     beating: int = 0  # 1: a heartbeat with the present fence is under way, 2: with an older one
 
@@ -81,11 +84,23 @@ class Waits:
         order = sorted((0, 1), key=lambda i: hash(workers[i]))  # the workers are alike
         leased = None if run.leased is None else order.index(run.leased)
         row = (run.status, leased, ahead(run.wake, now), ahead(run.end, now))
-        return row, _entry_key(s.a, now), _entry_key(s.b, now), workers[order[0]], workers[order[1]], s.left, s.bad
+        return (
+            row,
+            _entry_key(s.a, now),
+            _entry_key(s.b, now),
+            workers[order[0]],
+            workers[order[1]],
+            s.left,
+            s.bad,
+        )
 
     def show(self, s: World) -> str:
         def entry(e: Entry) -> str:
-            words = [e.status, f"due {e.due}" * (e.due is not None), f"effective {e.effective}" * (e.status == "d")]
+            words = [
+                e.status,
+                f"due {e.due}" * (e.due is not None),
+                f"effective {e.effective}" * (e.status == "d"),
+            ]
             return " ".join(word for word in [*words, "taken" * e.taken] if word)
 
         return f"t={s.now} {s.run.status} wake={s.run.wake} A[{entry(s.a)}] B[{entry(s.b)}]"
@@ -125,7 +140,11 @@ class Waits:
                 yield "A is decided", self._answered(s, effective)._replace(a=decided, left=left)
             elif "clock_before_lock" in self.broken:
                 yield "A is decided late", s._replace(bad="a decision after the deadline became the outcome")
-        if s.b.status == "o" and (s.b.due is None or now < s.b.due) and (left := self.budgets.spend(s.left, "other")):
+        if (
+            s.b.status == "o"
+            and (s.b.due is None or now < s.b.due)
+            and (left := self.budgets.spend(s.left, "other"))
+        ):
             decided = s.b._replace(status="d", effective=now)
             yield "B is decided", self._answered(s, now)._replace(b=decided, left=left)
         may_undo = not a.taken or "undo_taken" in self.broken
@@ -162,7 +181,7 @@ class Waits:
         if w.at == "idle" or self._is_lost(w):
             if s.run.wake is not None and s.run.wake <= s.now:
                 yield from self._claim(s, i)
-        elif not w.fresh and w.at != "node" and w.at != "look":
+        elif not w.fresh and w.at in WRITES:
             yield f"{w.at}s without its fence", s._replace(bad="committed by a worker that lost its claim")
         else:
             yield from getattr(self, f"_{w.at}")(s, i, w)
@@ -176,7 +195,7 @@ class Waits:
 
     def _is_lost(self, w: Worker) -> bool:
         """About to write with an old fence: it changes nothing, and the worker may claim anew."""
-        return not w.fresh and w.at in ("open", "park", "commit") and "no_fence" not in self.broken
+        return not w.fresh and w.at in WRITES and "no_fence" not in self.broken
 
     def _claim(self, s: World, i: int) -> Steps:
         run, now = s.run, s.now
@@ -190,19 +209,24 @@ class Waits:
             a, b = self._expired(a, now), self._expired(b, now)
             if not (_ready(a, now) and _ready(b, now)) and "goes_on" not in self.broken:
                 wake = next_look(a, b, any_deadline="any_deadline" in self.broken)
-                busy = "parked as due, with nothing to do: a busy loop" if wake is not None and wake <= now else bad
+                busy = (
+                    "parked as due, with nothing to do: a busy loop"
+                    if wake is not None and wake <= now
+                    else bad
+                )
                 yield "claims, parks again", s._replace(run=run._replace(wake=wake), a=a, b=b, bad=busy)
                 return
         a, b = self._stamped(a, now), self._stamped(b, now)
         status = "waiting" if "keeps_status" in self.broken and run.status == "waiting" else "running"
         held = Run(status, i, now + LEASE, now + LEASE)
-        yield "claims", self._fence(s, held, i, Worker("node", True, view=(a, b)))._replace(a=a, b=b)
+        worker = Worker("node", True, view=(a, b), woken=run.status == "waiting")
+        yield "claims", self._fence(s, held, i, worker)._replace(a=a, b=b)
 
     def _node(self, s: World, i: int, w: Worker) -> Steps:
         """The author's code: it goes on with what its claim had taken, and waits for the rest."""
         a, b = w.view
         bad = s.bad
-        if a.taken and a.status == "d":
+        if a.taken and a.status == "d" and a.step == s.a.step:
             bad = "a node acted on an answer that was undone" if s.a.undone != a.undone else bad
             bad = "a node acted inside the undo window" if a.effective > s.now else bad
             s = s._replace(a=s.a if bad else s.a._replace(seen=True), bad=bad)
@@ -211,11 +235,15 @@ class Waits:
         elif a.taken and b.taken:
             yield "has all answers", self._put(s, i, w._replace(at="commit"))
         else:
-            yield "has to wait", self._put(s, i, w._replace(at="look"))
+            bad = "called a node that still has to wait" if w.woken and w.fresh else s.bad
+            yield "has to wait", self._put(s, i, w._replace(at="look"))._replace(bad=bad)
             if left := self.budgets.spend(s.left, "branch"):
                 yield "takes another branch", self._put(s, i, w._replace(at="commit"))._replace(left=left)
         if w.fresh and (left := self.budgets.spend(s.left, "retry")):
-            yield "fails, tries later", self._leave(s, i, Run("retrying", None, s.now + RETRY_DELAY))._replace(left=left)
+            yield (
+                "fails, tries later",
+                self._leave(s, i, Run("retrying", None, s.now + RETRY_DELAY))._replace(left=left),
+            )
         if w.fresh and (left := self.budgets.spend(s.left, "back")):
             yield "hands back", self._leave(s, i, Run("running", None, s.now))._replace(left=left)
 
@@ -223,7 +251,8 @@ class Waits:
         """One question a commit; between the two anything may happen."""
         a, b = w.view
         if a.status == "-":
-            asked = Entry("o", None if self.due is None else s.now + self.due, undone=s.a.undone)
+            due = None if self.due is None else s.now + self.due
+            asked = Entry("o", due, undone=s.a.undone, step=s.a.step)
             view, after = (asked, b), s._replace(a=asked)
         else:
             asked = Entry("o", None if self.due_b is None else s.now + self.due_b)
@@ -246,8 +275,8 @@ class Waits:
 
     def _commit(self, s: World, i: int, w: Worker) -> Steps:
         if left := self.budgets.spend(s.left, "rounds"):
-            fresh = (Entry(), self._no_b())
-            after = self._put(s, i, w._replace(at="node", view=fresh))
+            fresh = (Entry(step=s.a.step + 1), self._no_b())
+            after = self._put(s, i, w._replace(at="node", view=fresh, woken=False))
             yield "commits the step", after._replace(a=fresh[0], b=fresh[1], left=left)
             return
         after = self._leave(s, i, Run("completed"))
@@ -297,7 +326,8 @@ class Waits:
         if w.at == "idle" or self._is_lost(w):
             return "idle", w.beating
         view = None if w.view is None else tuple(_entry_key(e, now) for e in w.view)
-        return w.at, w.fresh, w.differs and w.fresh, view, ahead(w.wake, now) if w.at in ("number", "park") else None, w.beating
+        wake = ahead(w.wake, now) if w.at in ("number", "park") else None
+        return w.at, w.fresh, w.differs and w.fresh, w.woken and w.at == "node", view, wake, w.beating
 
 
 def next_look(a: Entry, b: Entry, any_deadline: bool = False) -> int | None:

@@ -8,15 +8,12 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
-from django.urls import path
 
-from durableweb import urls
 from runs import END, Graph, start
 from runs import tick as ticking
 from tests.runs.driving import registered
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.urls(__name__)]
-urlpatterns = [path("tick/", ticking.tick), *urls.urlpatterns]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 TOKEN = "only for tests: 7fK2"
 climbing = Graph("climbing")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,7 @@ def forms(value: str) -> set[str]:
     found |= {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
     found |= {json.dumps(json.dumps(value))[3:-3], json.dumps(json.dumps(value, ensure_ascii=False))[3:-3]}
     found |= {quote(value), quote(value, safe=""), quote_plus(value)}
+    found |= {plain.hex(), plain.hex().upper()}  # a column of bytes
     found |= {one.lower() for one in (quote(value, safe=""), quote_plus(value))}
     for encode in (b64encode, urlsafe_b64encode):
         for offset in range(3):  # what stands before it shifts base64; its own middle stays the same
@@ -38,6 +40,14 @@ def forms(value: str) -> set[str]:
 
 
 FORMS = forms(CANARY)
+
+
+COPIED = re.compile(r"\\(.)")
+
+
+def _written(match: re.Match[str]) -> str:
+    """COPY puts a backslash before what it must."""
+    return {"n": "\n", "t": "\t", "r": "\r", "N": ""}.get(match[1], match[1])
 
 
 def found_in(text: str | bytes) -> list[str]:
@@ -54,7 +64,7 @@ def dump() -> str:
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
             with cursor.cursor.copy(f'COPY "{table}" TO STDOUT') as rows:
-                parts += [table, *(bytes(row).decode() for row in rows)]
+                parts += [table, *(COPIED.sub(_written, bytes(row).decode()) for row in rows)]
     return "\n".join(parts)
 
 

@@ -126,9 +126,10 @@ def test_every_route_has_a_rule_and_every_rule_a_route() -> None:
 def test_a_visitor_is_asked_to_sign_in_and_learns_nothing(run: Run) -> None:
     """By each method; a real id and an invented one are answered alike."""
     for route in [*RULES, *ADMIN]:
+        methods = METHODS if route in RULES else ("GET", "POST")
         invented = address(route, run, run_id=str(uuid4()), pk=str(uuid4()), sha256="0" * 64)
-        for method in METHODS:
-            for path in (address(route, run), invented):
+        for method in methods:
+            for path in {address(route, run), invented}:
                 answer = ask(Client(), method, path)
                 said = (route, method, answer.status_code)
                 if RULES.get(route) == TOKEN:
@@ -180,7 +181,7 @@ def test_the_lists_hold_nothing_of_others_whatever_they_are_asked(run: Run, eve:
         ):
             text = client.get(f"{path}{query}", follow=True).content.decode()
             assert "Post the letter" not in text, path + query
-            assert run.short_id not in text.replace(query[1:], ""), path + query
+            assert run.short_id not in text.replace(str(run.pk), ""), path + query
 
 
 def test_who_may_see_a_run_is_answered_by_each_of_its_routes(run: Run, ada: Any) -> None:
@@ -242,16 +243,18 @@ def test_someone_elses_blob_is_not_below_ones_own_run(run: Run, eve: Any) -> Non
 
 def test_the_admin_site_is_for_staff(run: Run, eve: Any, olga: Any, root: Any) -> None:
     """A stranger is sent to sign in; staff without rights see the index alone."""
+    stranger, staff = as_person(eve), as_person(olga)
     for route in ADMIN:
         path = address(route, run)
-        for method in ("GET", "HEAD", "POST"):
-            answer = ask(as_person(eve), method, path)
+        for method in ("GET", "POST"):
+            answer = ask(stranger, method, path)
             assert answer.status_code in (302, 403), (route, method)
             if answer.status_code == 302:
-                assert answer["Location"].startswith(("/admin/login/", "/login/")), (route, method)
+                places = ("/admin/login/", "/login/", "/admin/")
+                assert answer["Location"].partition("?")[0] in places, (route, method)
         if re.search(r"auth|django_q", path) and "object_id" not in route and "<id>" not in route:
-            assert ask(as_person(olga), "GET", path).status_code in (403, 404), route
-    assert as_person(olga).get("/admin/").status_code == 200
+            assert ask(staff, "GET", path).status_code in (403, 404), route
+    assert staff.get("/admin/").status_code == 200
     assert as_person(root).get("/admin/auth/user/").status_code == 200
     assert unmoved(run)
 
@@ -270,7 +273,19 @@ def test_a_wrong_id_is_not_found_and_no_error(run: Run, ada: Any) -> None:
         assert client.get(path).status_code == 404, path
 
 
-ODD = ("%00", "%ED%A0%80", "%F0%9F%92%A9", "x" * 3000, "nonsense", "%25", "-1", "9" * 400, "1e999", "%5C", "'")
+ODD = (
+    "%00",
+    "%ED%A0%80",
+    "%F0%9F%92%A9",
+    "x" * 3000,
+    "nonsense",
+    "%25",
+    "-1",
+    "9" * 400,
+    "1e999",
+    "%5C",
+    "'",
+)
 
 
 def test_a_query_typed_wrong_is_no_error(run: Run, ada: Any) -> None:
@@ -282,6 +297,7 @@ def test_a_query_typed_wrong_is_no_error(run: Run, ada: Any) -> None:
     paths += (f"/runs/{run.pk}/live/", f"/approvals/{approval.pk}/", f"/approvals/{approval.pk}/parts/acts/")
     for path in paths:
         for odd in ODD:
-            for name in names:
-                answer = client.get(f"{path}?{name}={odd}")
-                assert answer.status_code in (200, 302, 404), (path, name, odd, answer.status_code)
+            query = "&".join(f"{name}={odd}" for name in names)
+            for asked in (query, query.replace(f"at={odd}&", "").replace(f"until={odd}", "until=")):
+                answer = client.get(f"{path}?{asked}")
+                assert answer.status_code in (200, 302, 404), (path, odd, answer.status_code)

@@ -12,7 +12,7 @@ from typing import Any
 from examples import graphs
 from runs.core.tool import Tool
 
-SEND_LIMIT = timedelta(seconds=3)  # with one lease, how long an unknown mail is left alone
+SEND_LIMIT = timedelta(seconds=2)  # with one lease, how long an unknown mail is left alone
 
 
 def stretched(tool: Tool, variable: str, **changes: Any) -> Tool:
