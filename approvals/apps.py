@@ -8,11 +8,13 @@ class ApprovalsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from approvals import live, receivers  # noqa: F401  importing the receivers is what connects them
+        from approvals import addresses, chain, live, receivers  # noqa: F401  importing the receivers connects them
         from approvals.sight import asked_or_heard
-        from runs import sight, triggers
+        from runs import elsewhere, sight, triggers, verify
 
         sight.also(asked_or_heard)
+        elsewhere.also(addresses.of_questions)
+        verify.also(chain.first_break_of_run)
         triggers.append_only("approvals_decision")
         triggers.append_only("approvals_activity")
         live.register()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from approvals.models import Activity, Approval, Decision
+    from runs.models import Run
 
 FORMAT = 1
 
@@ -66,3 +67,11 @@ def trail(approval: Approval) -> list[Decision | Activity]:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def first_break_of_run(run: Run) -> str | None:
+    """The same over every approval of a run, for `verify`."""
+    from approvals.models import Approval
+
+    approvals = Approval.objects.filter(run=run).order_by("id")
+    return next((broken for approval in approvals if (broken := first_break(approval)) is not None), None)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+
+from runs import process_tree
 
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
@@ -25,7 +25,7 @@ SET_PARENT_DEATH_SIGNAL = 1
 
 @dataclass
 class Part:
-    """One child with everything it starts, in a process group of its own; its output goes to `log`."""
+    """One child with everything it starts, in a session of its own; its output goes to `log`."""
 
     name: str
     command: Sequence[str | Path]
@@ -36,7 +36,6 @@ class Part:
     started_at: float = 0.0  # monotonic, as the next
     start_again_at: float | None = None
     pause_seconds: float = FIRST_PAUSE_SECONDS
-    groups: set[int] = field(default_factory=set)
     _log_before: int = 0  # bytes of earlier lives
 
     def start(self) -> None:
@@ -49,10 +48,9 @@ class Part:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                process_group=0,  # Ctrl-C reaches us alone, and we ask
+                start_new_session=True,  # Ctrl-C reaches us alone, and we ask
                 preexec_fn=_end_with_parent,
             )
-        self.groups.add(self.process.pid)
         self.started_at, self.start_again_at = time.monotonic(), None
 
     def look(self) -> None:
@@ -73,60 +71,36 @@ class Part:
         words = self.log.read_bytes()[self._log_before :].decode(errors="replace")
         for line in words.splitlines()[-LAST_LINES:]:
             self.say(f"    {line}")
-        _kill(_family({self.process.pid}, self.groups))  # what it left behind
+        process_tree.end(self.process.pid)  # what it left behind
         self.start_again_at = now + self.pause_seconds
         self.pause_seconds = min(self.pause_seconds * 2, LONGEST_PAUSE_SECONDS)
 
 
 def end_all(parts: Sequence[Part], grace_seconds: float) -> None:
     """Ask each part to stop, wait, then kill what is left of every tree by pid. A KeyboardInterrupt kills at once."""
-    pids = {part.process.pid for part in parts if part.process is not None}
-    groups = {group for part in parts for group in part.groups}
-    family = _family(pids, groups)  # before a dead parent hides its children
+    pids = [part.process.pid for part in parts if part.process is not None]
+    members = _families(pids)  # before a dead parent hides its children
     try:
         for part in parts:
             if part.process is not None and part.process.poll() is None:
                 part.process.terminate()
         until = time.monotonic() + grace_seconds
-        while time.monotonic() < until and any(map(_is_alive, family)):
-            family |= _family(pids, groups)
-            time.sleep(0.05)
+        while time.monotonic() < until and any(map(process_tree.is_alive, members)):
+            members |= _families(pids)
+            time.sleep(process_tree.LOOK_SECONDS)
     except KeyboardInterrupt:
         pass
-    family |= _family(pids, groups)
-    _kill(family)
+    for pid in pids:
+        process_tree.end(pid)
+    process_tree.kill(members)
     for part in parts:
         if part.process is not None:
             part.process.wait()
-    psutil.wait_procs(family, timeout=3)
+    psutil.wait_procs(members, timeout=process_tree.DIES_WITHIN_SECONDS)
 
 
-def _family(pids: set[int], groups: set[int]) -> set[psutil.Process]:
-    """The processes, their descendants, and who lives in their groups (orphans have another parent by then)."""
-    family: set[psutil.Process] = set()
-    for pid in pids:
-        with suppress(psutil.NoSuchProcess):
-            process = psutil.Process(pid)
-            family |= {process, *process.children(recursive=True)}
-    for pid in psutil.pids():
-        with suppress(psutil.Error, ProcessLookupError, PermissionError):
-            if os.getpgid(pid) in groups:
-                process = psutil.Process(pid)
-                family |= {process, *process.children(recursive=True)}
-    family.discard(psutil.Process())
-    return family
-
-
-def _kill(family: set[psutil.Process]) -> None:
-    for process in family:
-        with suppress(psutil.Error):
-            process.kill()  # psutil compares the start time: a pid given to another process is left alone
-
-
-def _is_alive(process: psutil.Process) -> bool:
-    with suppress(psutil.Error):
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    return False
+def _families(pids: Sequence[int]) -> set[psutil.Process]:
+    return {process for pid in pids for process in process_tree.family(pid)}
 
 
 def _how(returncode: int) -> str:

@@ -61,7 +61,7 @@ Body = Annotated[
 def send_email(
     to: Address, subject: Subject, body: Body, *, idempotency_key: str, timeout: float = 30.0
 ) -> str:
-    """Send a plain text message through Django's e-mail backend; returns its Message-ID.
+    """Send one plain text e-mail; it cannot be called back.
 
     Raises Permanent if the message cannot be sent as it is, Transient if it surely was not sent but may be
     later, Ambiguous if the connection broke when the message was already under way.

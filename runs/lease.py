@@ -66,6 +66,8 @@ class Lease:
         link.status = statuses.COMPLETED if ended else statuses.RUNNING
         changes: dict[str, Any] = {"seq": link.seq, "step": link.step, "head": "", "attempt": 0}
         changes |= {"deaths": 0, "silent": 0, "node": node}
+        if self.alone:  # no suspect any more: others may be driven beside it, so a death would not be its own
+            changes["alone"] = False
         if ended:
             changes |= {
                 "status": statuses.COMPLETED,
@@ -78,6 +80,7 @@ class Lease:
         else:
             self._advance(link, changes)
         change.accept()
+        self.alone = False
         self.step, self.node, self.attempt = link.step, node, 0
         self.questions_open = False
 

@@ -41,11 +41,15 @@ def end(pid: int, patience_seconds: float = 0.0) -> set[int]:
     ):
         members |= left  # one of them may have forked in between
         found |= {process.pid for process in left}
-        for process in left:
-            with suppress(psutil.Error):
-                process.kill()  # psutil compares start times: a pid that was given anew is left alone
+        kill(left)
         wait_until_gone(left, LOOK_SECONDS * 4)
     return found
+
+
+def kill(members: set[psutil.Process]) -> None:
+    for process in members:
+        with suppress(psutil.Error):
+            process.kill()  # psutil compares start times: a pid that was given anew is left alone
 
 
 def wait_until_gone(members: set[psutil.Process], seconds: float) -> bool:

@@ -117,7 +117,7 @@ class Shift:
         """No more are claimed beside a suspect, nor while an old suspect waits for an empty process."""
         if len(self.drives) >= self.runs_at_once:
             return True
-        if any(drive.lease.alone and drive.steps_done == 0 for drive, _ in self.drives.values()):
+        if any(drive.lease.alone for drive, _ in self.drives.values()):
             return True
         return bool(self.drives) and self._suspect_starves()
 
@@ -173,11 +173,18 @@ class Shift:
         return time.monotonic() - drive.node_since > drive.node.limit.total_seconds()
 
     def _wind_down(self) -> None:
-        """Hand back what is between nodes, wait for nodes within the grace, leave the rest to their leases."""
+        """Hand back what is between nodes and wait for the nodes, whose hearts still beat: their limits bound them.
+
+        Asked to stop, wait no longer than the grace, and leave the rest to their leases.
+        """
         for drive, _ in self.drives.values():
             drive.stop.set()
-        until = time.monotonic() + conf.grace_seconds
-        while self.drives and time.monotonic() < until:
+        since = None
+        while self.drives:
+            if self.stopping.is_set():
+                since = since or time.monotonic()
+                if time.monotonic() - since >= conf.grace_seconds:
+                    break
             self._wait_for_one()
         for _, future in self.drives.values():
             future.cancel()  # stops an async node; a thread goes on until its next question

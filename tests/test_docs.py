@@ -325,8 +325,8 @@ def test_the_meaning_of_client_errors_is_documented():
     known |= dict.fromkeys(mapping.REFUSED, "Permanent")
     known |= dict.fromkeys(mapping.UNKNOWN, "Ambiguous")
     assert table == known
-    ((some_time_later, taken_as),) = [row for row in rows(text) if row[0][0].isdigit()]
-    assert set(map(int, some_time_later.split(", "))) == mapping.SOME_TIME_LATER
+    ((surely_not_done, taken_as),) = [row for row in rows(text) if row[0][0].isdigit()]
+    assert set(map(int, surely_not_done.split(", "))) == mapping.SURELY_NOT_DONE
     assert codes(taken_as) == ["Transient"]
 
 

@@ -94,6 +94,24 @@ def do_at_once(command: Command) -> Any:
             return command()
 
 
+async def do_at_once_async(command: Command) -> Any:
+    """The same for an async node."""
+    match command:
+        case Together(works):
+            return [await _ended_async(work) for work in works]
+        case Invoke(is_async=True):
+            return await command.fn(*command.positional, **command.arguments)
+        case _:
+            return do_at_once(command)
+
+
+async def _ended_async(work: Work) -> Ended:
+    try:
+        return Ended(await carry_out_async(work, do_at_once_async))
+    except BaseException as error:
+        return Ended(raised=error)
+
+
 def ended(work: Work, do: Callable[[Command], Any]) -> Ended:
     try:
         return Ended(carry_out(work, do))

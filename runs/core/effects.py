@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any  # results are the author's
 
 from runs.core import codec
 from runs.core.ask import Ask, Found
@@ -172,19 +171,3 @@ def _ask_operators(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
         asked.settles = entry.key
         yield partial(ledger.ask, asked, None)
     raise Stop(Waits((key,)))
-
-
-def settled(entry: Entry, outcome: str, result: Any) -> dict[str, Any]:
-    """What a settlement makes of an entry in doubt, as the columns that change."""
-    match outcome:
-        case "happened":
-            return {"status": DONE, "result": codec.dumps(result)}
-        case "not_happened":
-            return {"status": OPEN, "tried_at": None, "due_at": None}
-        case "give_up":
-            return {
-                "status": FAILED,
-                "error_kind": "permanent",
-                "error": entry.error or "given up by a person",
-            }
-    raise Permanent(f"settle: outcome {outcome!r}; choose happened, not_happened or give_up")

@@ -8,8 +8,8 @@ from typing import Any  # what a node returns is checked here
 from pydantic import ValidationError
 
 from runs.core.errors import (
-    CodecError,
     Diverged,
+    DurableError,
     EffectFailed,
     Expired,
     Permanent,
@@ -61,8 +61,10 @@ def excuse(node: Node, questions: Questions, attempt: int, error: BaseException,
             return Fails("expired", str(error))
         case EffectFailed():
             return Fails(error.error_kind or "permanent", words)
-        case Permanent() | CodecError() | SecretFound():
+        case Permanent() | SecretFound():
             return Fails("permanent", words)
+        case DurableError(error_kind="bad_state"):
+            return Fails("bad_state", words)
     known = classify(error) if isinstance(error, Exception) else error
     decision = node.retry.decide(attempt, known, chance)
     if not decision.again:

@@ -188,7 +188,7 @@ class MemoryLedger:
     def settle(self) -> bool:
         """Give the scripted answers to what is open; True when something was answered."""
         moved = False
-        for key, entry in self.entries.items():
+        for key, entry in list(self.entries.items()):
             if entry.kind == INTERRUPT and entry.status == OPEN and key in self.answers:
                 given = self.answers[key]
                 request = codec.loads(entry.request)
@@ -197,8 +197,14 @@ class MemoryLedger:
                 answer.setdefault("outcome", OUTCOMES[answer["verdict"]])
                 entry.result, entry.status, entry.taken = codec.dumps(answer), DONE, True
                 entry.approved_digest = codec.digest(codec.dumps(answer["payload"]))
+                if entry.settles is not None:
+                    self._apply(self.entries[entry.settles], answer["payload"])
                 moved = True
         return moved
+
+    def _apply(self, doubted: Entry, said: dict[str, Any]) -> None:
+        for name, value in settled(doubted, said["outcome"], said.get("result")).items():
+            setattr(doubted, name, value)
 
     def leave_step(self) -> None:
         self.past.update(self.entries)
@@ -234,3 +240,19 @@ def effect(call: Call, key: str, idempotency_key: str, decided_by: str | None = 
         idempotency_key=idempotency_key,
         decided_by=decided_by,
     )
+
+
+def settled(entry: Entry, outcome: str, result: Any) -> dict[str, Any]:
+    """What a settlement makes of an entry in doubt, as the columns that change."""
+    match outcome:
+        case "happened":
+            return {"status": DONE, "result": codec.dumps(result)}
+        case "not_happened":
+            return {"status": OPEN, "tried_at": None, "due_at": None}
+        case "give_up":
+            return {
+                "status": FAILED,
+                "error_kind": "permanent",
+                "error": entry.error or "given up by a person",
+            }
+    raise Permanent(f"settle: outcome {outcome!r}; choose happened, not_happened or give_up")

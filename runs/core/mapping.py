@@ -33,7 +33,7 @@ REFUSED = {
     "httpx.TooManyRedirects",
     "httpx.LocalProtocolError",
 }
-SOME_TIME_LATER = {408, 425, 429, 502, 503}
+SURELY_NOT_DONE = {408, 425, 429}
 
 
 def classify(error: Exception) -> Exception:
@@ -59,10 +59,11 @@ def _status(error: Exception, message: str) -> Exception:
     response = error.response  # type: ignore[attr-defined]  # httpx.HTTPStatusError
     after = response.headers.get("retry-after", "")
     seconds = float(after) if after.strip().isdigit() else None
-    if response.status_code in SOME_TIME_LATER:
+    refused = response.status_code == 503 and after  # the server itself says when it will take it
+    if response.status_code in SURELY_NOT_DONE or refused:
         return Transient(message, retry_after=seconds)
     if response.status_code >= 500:
-        return Ambiguous(message)  # the provider may have done it before it failed
+        return Ambiguous(message)  # the provider, or one behind a gateway, may have done it before that
     return Permanent(message)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any  # inputs and states are the author's
 
-from runs.core.commands import do_at_once
-from runs.core.context import Run
+from runs.core.commands import do_at_once, do_at_once_async
+from runs.core.context import AsyncRun, Run
 from runs.core.executor import conclude, excuse
 from runs.core.graph import END, Graph
 from runs.core.ledger import MemoryLedger
@@ -67,7 +68,10 @@ def _execute(run: Rehearsal, state: Any, attempt: int) -> tuple[Outcome, Questio
     node = run.graph.nodes[run.node]
     questions = Questions(run.ledger)
     try:
-        returned = node.fn(Run(questions, do_at_once), state)
+        if node.is_async:
+            returned = asyncio.run(node.fn(AsyncRun(questions, do_at_once_async), state))
+        else:
+            returned = node.fn(Run(questions, do_at_once), state)
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise

@@ -16,6 +16,7 @@ from runs.core.codec_tree import MARK
 from runs.core.errors import CodecError, GraphError, Permanent
 from runs.core.retry import Retry
 
+RESERVED = ("key", "approve")  # of run.call
 INJECTED = ("idempotency_key", "timeout")
 DEFAULT_LIMIT = timedelta(seconds=60)
 DEFAULT_RETRY = Retry()
@@ -177,6 +178,10 @@ def _arguments(function: Callable[..., Any], where: str) -> Any:
     for parameter in inspect.signature(function).parameters.values():
         if parameter.name in INJECTED:
             continue
+        if parameter.name in RESERVED:
+            raise GraphError(
+                f"{where}: parameter {parameter.name!r} is a word of run.call itself; name it otherwise"
+            )
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise GraphError(f"{where}: parameter {parameter}: only named parameters can be recorded")
         default = ... if parameter.default is parameter.empty else parameter.default

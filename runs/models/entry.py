@@ -11,7 +11,7 @@ from django.db.models import Case, F, Q, Value, When
 from runs import blobs, hooks
 from runs.announce import announce
 from runs.conf import conf
-from runs.core import codec, effects
+from runs.core import codec
 from runs.core import ledger as core_ledger
 from runs.core.words import storable_text
 from runs.errors import Conflict, Invalid, TooEarly
@@ -210,7 +210,9 @@ class LedgerEntry(models.Model):
             raise TooEarly(
                 f"{self.key}: the earlier call may be under way until {moment}; settle it after that."
             )
-        changes = effects.settled(core_ledger.Entry("", "", "", "", "", error=self.error), outcome, result)
+        changes = core_ledger.settled(
+            core_ledger.Entry("", "", "", "", "", error=self.error), outcome, result
+        )
         if changes["status"] != OPEN:
             changes |= {"answered_at": now, "answered_by": by[:200], "effective_at": now, "taken_at": now}
         elif run.ended:

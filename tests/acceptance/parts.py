@@ -83,6 +83,14 @@ class Parts:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    def demo_people(self) -> dict[str, str]:
+        """Make them as `bin/up` does; name to password."""
+        self.say("demo", DURABLEWEB_DEBUG="1", DURABLEWEB_ALLOWED_HOSTS="127.0.0.1")
+        kept = Path(self.environment["DURABLEWEB_HOME"]) / "demo-people.json"
+        passwords = json.loads(kept.read_text())
+        kept.unlink()  # the home is shared with other tests, in which there are no such people
+        return passwords
+
     # -- killed; each is seen dead before these return
 
     def kill_driver(self, run: Run, after_seconds: float = 0.0) -> str:
@@ -157,11 +165,6 @@ class Parts:
 
     # -- what came of it
 
-    def password(self, name: str) -> str:
-        """Of a demo person."""
-        kept = Path(self.environment["DURABLEWEB_HOME"]) / "demo-people.json"
-        return json.loads(kept.read_text())[name]
-
     @property
     def mails(self) -> list[EmailMessage]:
         """What has come into the mail folder since the parts were started."""
@@ -202,7 +205,7 @@ def started(
         "PYTHONUNBUFFERED": "1",
         **settings,
     }
-    with thinking(environment, think, script) as url:
+    with thinking(environment, folder, think, script) as url:
         parts = Parts(environment | {"BRIEF_MODEL_URL": url}, folder)
         parts.mails_before = set(parts._mail_files())
         parts.start_work()
@@ -216,10 +219,11 @@ def started(
 
 
 @contextmanager
-def thinking(environment: dict[str, str], seconds: float, script: str) -> Iterator[str]:
+def thinking(environment: dict[str, str], folder: Path, seconds: float, script: str) -> Iterator[str]:
     """The address of a model that thinks for so long before each answer."""
     command = [sys.executable, "-m", "tests.acceptance.slow.model", str(seconds), script]
-    model = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE)
+    with (folder / "model.log").open("wb") as log:
+        model = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=log)
     assert model.stdout is not None
     try:
         yield json.loads(model.stdout.readline())["url"]

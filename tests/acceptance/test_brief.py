@@ -51,8 +51,7 @@ def test_ten_kills_at_random_moments_and_one_mail(process_environment, tmp_path,
 def test_ten_kills_at_random_moments_and_one_mail_decided_in_a_browser(process_environment, tmp_path, begun):
     """P1, P3, P4, P8; a PM signs in, edits the e-mail in the inbox and approves it."""
     with started(process_environment, tmp_path, **STRETCHED) as parts, parts.pages() as site:
-        parts.say("demo", DURABLEWEB_DEBUG="1", DURABLEWEB_ALLOWED_HOSTS="127.0.0.1")
-        with signed_in(site, "pm", parts.password("pm")) as page:
+        with signed_in(site, "pm", parts.demo_people()["pm"]) as page:
             life = Life(parts, begun())
             life.kill_before_the_question()
             question(life.run)

@@ -286,7 +286,11 @@ def test_httpx_errors_are_classed_too():
 
     assert isinstance(classify(httpx.ConnectError("")), Transient)
     assert isinstance(classify(httpx.ReadTimeout("")), Ambiguous)
-    assert isinstance(classify(answered(500)), Ambiguous)
+    for status in (500, 502, 503, 504):
+        assert isinstance(classify(answered(status)), Ambiguous), (
+            "a gateway may answer after the provider acted"
+        )
+    assert isinstance(classify(answered(503, **{"retry-after": "7"})), Transient)
     assert isinstance(classify(answered(404)), Permanent)
     busy = classify(answered(429, **{"retry-after": "7"}))
     assert isinstance(busy, Transient) and busy.retry_after == 7
@@ -325,3 +329,39 @@ def test_what_is_bound_is_computed_again_before_the_call_and_asked_anew_when_it_
     assert ended.status == "completed"
     assert ended.ledger.past["k?"].status == "cancelled"
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize(("outcome", "log"), [("happened", ["as seen"]), ("not_happened", ["sent x"])])
+def test_a_settlement_is_rehearsed_too(outcome, log):
+    @tool(kind="write")
+    def lossy(text: str) -> str:
+        calls.append(text)
+        if len(calls) == 1:
+            raise Ambiguous("no answer")
+        return f"sent {text}"
+
+    def node(run, state):
+        state["log"] = [run.call(lossy, text="x", key="k")]
+
+    said = {"verdict": "respond", "payload": {"outcome": outcome, "result": "as seen"}}
+    assert rehearse(graph_of(node), {}, {"k!": said}).state == {"log": log}
+
+
+def test_an_async_node_is_rehearsed_too():
+    @tool
+    async def fetch(n: int) -> int:
+        return n + 1
+
+    async def node(run, state):
+        state["got"] = await run.gather(fetch.bind(n=1), fetch.bind(n=2))
+        state["said"] = (await run.interrupt("Well?")).verdict
+
+    ended = rehearse(graph_of(node), {}, {"node": {"verdict": "approve"}})
+    assert ended.state == {"got": [2, 3], "said": "approve"}
+
+
+def test_a_tools_parameter_may_not_have_a_name_of_run_calls_own():
+    from runs.core.errors import GraphError
+
+    with pytest.raises(GraphError, match="'key' is a word of run.call"):
+        tool(lambda key: None)

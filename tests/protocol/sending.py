@@ -72,8 +72,8 @@ class Sending:
         return w.at, w.fresh, lease, born, checked
 
     def show(self, s: World) -> str:
-        calls = len(s.under_way)
-        return f"t={s.now} {s.status} wake={s.wake} entry {s.entry} tried {s.tried}, {calls} under way, {s.landed} landed"
+        calls = f"{len(s.under_way)} under way, {s.landed} landed"
+        return f"t={s.now} {s.status} wake={s.wake} entry {s.entry} tried {s.tried}, {calls}"
 
     def fault(self, s: World) -> str:
         return "the provider had the effect twice, silently" if s.landed > 1 else ""

@@ -21,9 +21,9 @@ HOLD = {
         b=False, due=2, window=1, cancel=1, retry=1, back=1, crash=1
     ),
     "a loop of two rounds": lambda: Waits(b=False, due=2, window=1, rounds=1, decide=2, crash=1),
-    "a write, reconciled": lambda: Sending(crash=2, beat=2, cancel=1, retry=1),
-    "a write, settled by a person": lambda: Sending(asks=True, crash=1, beat=2, cancel=1, retry=1),
-    "a write whose key is honoured": lambda: Sending(honoured=True, freeze=4, crash=1, beat=1, cancel=1),
+    "a write, reconciled": lambda: Sending(crash=2, beat=1, retry=1),
+    "a write, settled by a person": lambda: Sending(asks=True, crash=1, beat=1, cancel=1, retry=1),
+    "a write whose key is honoured": lambda: Sending(honoured=True, freeze=2, crash=1, beat=1),
     "a slow write": lambda: Sending(limit=3, crash=1, beat=2),
     "one poison run": lambda: Poison(orders=3),
     "two poison runs": lambda: Poison(poison=2, orders=1),

@@ -8,53 +8,14 @@ complete and effective it parks the run again without calling the node.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import NamedTuple
 
 from tests.protocol.exploring import Budgets, ahead, earliest
+from tests.protocol.waiting_run import Entry, Run, Worker, World, entry_key, is_ready, next_look
 
 LEASE = 2
 RETRY_DELAY = 2
 ENDED = ("completed", "cancelled")
 WRITES = ("open", "park", "commit")
-
-
-class Run(NamedTuple):
-    status: str
-    leased: int | None = None
-    wake: int | None = None
-    end: int = 0  # ghost: when the last granted lease ends
-
-
-class Entry(NamedTuple):
-    """- not asked, o open, d decided, x expired, c closed."""
-
-    status: str = "-"
-    due: int | None = None
-    effective: int | None = None
-    taken: bool = False
-    seen: bool = False  # ghost: a node has acted on it
-    undone: int = 0  # ghost: how often
-    step: int = 0  # ghost: of which step
-
-
-class Worker(NamedTuple):
-    at: str = "idle"
-    fresh: bool = False  # its fence is the run's
-    differs: bool = False  # the run's answers are not the number that it read
-    view: tuple[Entry, Entry] | None = None  # the entries as its claim read them
-    woken: bool = False  # ghost: it claimed a run that waited
-    wake: int | None = None  # what it is about to park with
-    beating: int = 0  # 1: a heartbeat with the present fence is under way, 2: with an older one
-
-
-class World(NamedTuple):
-    now: int
-    run: Run
-    a: Entry
-    b: Entry
-    workers: tuple[Worker, Worker]
-    left: tuple[int, ...]
-    bad: str = ""
 
 
 NO_B = Entry("x", None, 0, True)
@@ -86,8 +47,8 @@ class Waits:
         row = (run.status, leased, ahead(run.wake, now), ahead(run.end, now))
         return (
             row,
-            _entry_key(s.a, now),
-            _entry_key(s.b, now),
+            entry_key(s.a, now),
+            entry_key(s.b, now),
             workers[order[0]],
             workers[order[1]],
             s.left,
@@ -207,7 +168,7 @@ class Waits:
         a, b = s.a, s.b
         if run.status == "waiting":
             a, b = self._expired(a, now), self._expired(b, now)
-            if not (_ready(a, now) and _ready(b, now)) and "goes_on" not in self.broken:
+            if not (is_ready(a, now) and is_ready(b, now)) and "goes_on" not in self.broken:
                 wake = next_look(a, b, any_deadline="any_deadline" in self.broken)
                 busy = (
                     "parked as due, with nothing to do: a busy loop"
@@ -325,24 +286,6 @@ class Waits:
     def _worker_key(self, w: Worker, now: int) -> Hashable:
         if w.at == "idle" or self._is_lost(w):
             return "idle", w.beating
-        view = None if w.view is None else tuple(_entry_key(e, now) for e in w.view)
+        view = None if w.view is None else tuple(entry_key(e, now) for e in w.view)
         wake = ahead(w.wake, now) if w.at in ("number", "park") else None
         return w.at, w.fresh, w.differs and w.fresh, w.woken and w.at == "node", view, wake, w.beating
-
-
-def next_look(a: Entry, b: Entry, any_deadline: bool = False) -> int | None:
-    """The earliest open deadline; and only if both are answered, when the later one becomes effective."""
-    moments = [e.due for e in (a, b) if e.due is not None and (e.status == "o" or any_deadline)]
-    if "o" not in (a.status, b.status):
-        moments += [max((e.effective for e in (a, b) if e.effective is not None and not e.taken), default=0)]
-    return min(moments, default=None)
-
-
-def _ready(e: Entry, now: int) -> bool:
-    return e.status != "o" and (e.effective is None or e.effective <= now)
-
-
-def _entry_key(e: Entry, now: int) -> Hashable:
-    if e.taken or e.status in "xc":
-        return e._replace(due=None, effective=None if e.effective is None else 0)
-    return e._replace(due=ahead(e.due, now), effective=ahead(e.effective, now))

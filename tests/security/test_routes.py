@@ -39,7 +39,7 @@ RULES = {
     "runs/preferences/": PERSON,
     "runs/<uuid:run_id>/": RUN,
     "runs/<uuid:run_id>/live/": RUN,
-    "runs/<uuid:run_id>/blobs/<str:sha256>/": RUN,
+    "runs/<uuid:run_id>/blobs/<slug:sha256>/": RUN,
     "runs/<uuid:run_id>/cancellation/": RUN,
     "approvals/<uuid:pk>/": APPROVAL,
     "approvals/<uuid:pk>/parts/<slug:part>/": APPROVAL,
@@ -53,7 +53,7 @@ OBJECTS = [route for route, rule in RULES.items() if rule in (RUN, APPROVAL)]
 READ = {
     "runs/<uuid:run_id>/",
     "runs/<uuid:run_id>/live/",
-    "runs/<uuid:run_id>/blobs/<str:sha256>/",
+    "runs/<uuid:run_id>/blobs/<slug:sha256>/",
     "approvals/<uuid:pk>/",
     "approvals/<uuid:pk>/parts/<slug:part>/",
 }
@@ -236,7 +236,7 @@ def test_an_account_that_is_switched_off_is_a_visitor_at_once(run: Run, ada: Any
 
 def test_someone_elses_blob_is_not_below_ones_own_run(run: Run, eve: Any) -> None:
     mine = start("letters", {}, by=eve)
-    path = address("runs/<uuid:run_id>/blobs/<str:sha256>/", run, run_id=str(mine.pk))
+    path = address("runs/<uuid:run_id>/blobs/<slug:sha256>/", run, run_id=str(mine.pk))
     assert as_person(eve).get(f"/runs/{mine.pk}/").status_code == 200
     assert as_person(eve).get(path).status_code == 404
 

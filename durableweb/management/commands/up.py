@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import socket
 import sys
@@ -108,6 +109,8 @@ class Command(BaseCommand):
             Part("web", web, logs / "web.log", self._say, root),
             Part("worker", work, logs / "worker.log", self._say, root),
         )
+        # a worker asked to stop must hand its runs back before it is killed, or they wait for their leases
+        os.environ.setdefault("DURABLEWEB_GRACE_SECONDS", f"{GRACE_SECONDS / 2:g}")
         for part in self.parts:
             part.start()
 
