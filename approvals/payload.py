@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any  # payloads and schemas are any JSON
 from approvals.forms.paths import ROOT, below, path_text
 from approvals.forms.problems import problems
 from approvals.forms.schemas import root_of
+from approvals.forms.values import visible
 from runs.core import codec
 from runs.core.codec_tree import MARK
 from runs.core.errors import CodecError
@@ -82,9 +83,7 @@ def fitting(request: dict[str, Any], run: Run, value: Any) -> Any:
     wrong = {path: said for path, said in wrong.items() if path not in kept_references(proposed, value)}
     if call is not None or not schema:
         wrong = other_keys(proposed, value, deep=call is None) | wrong
-    wrong |= other_references(proposed, value)
-    if wrong:
-        raise Invalid(_told(wrong), wrong)
+    _refuse(wrong | other_references(proposed, value))
     if call is None:
         return value
     return check_payload(run, request, value)
@@ -93,9 +92,7 @@ def fitting(request: dict[str, Any], run: Run, value: Any) -> Any:
 def fitting_answer(request: dict[str, Any], value: Any) -> Any:
     """An answer in one's own words: any JSON, unless the schema says otherwise."""
     schema = root_of(request.get("schema"))
-    wrong = (problems(value, closed(schema)) if schema else {}) or other_references(None, value)
-    if wrong:
-        raise Invalid(_told(wrong), wrong)
+    _refuse((problems(value, closed(schema)) if schema else {}) | other_references(None, value))
     return value
 
 
@@ -178,7 +175,11 @@ def _each(word: str, part: Any) -> Any:
     return closed(part)
 
 
-def _told(wrong: dict[str, list[str]]) -> str:
+def _refuse(wrong: dict[str, list[str]]) -> None:
+    """Raises Invalid if anything is wrong; what cannot be sent to a browser is spelled out."""
+    if not wrong:
+        return
+    wrong = {path: [visible(one) for one in said] for path, said in wrong.items()}
     path, said = next(iter(wrong.items()))
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-    return f"The payload does not fit: {path}: {said[0]}{more}"
+    raise Invalid(f"The payload does not fit: {path}: {said[0]}{more}", wrong)

@@ -10,6 +10,7 @@ from approvals import payload as payloads
 from approvals.text import checked_text, storable_text
 from approvals.words import APPROVE, EDIT, REJECT, RESPOND, VIAS
 from runs import secrets
+from runs.conf import conf
 from runs.core import codec
 from runs.errors import Invalid
 
@@ -71,6 +72,7 @@ def listen(
     text = _payload_text(approval, verdict, payload)
     secrets.refuse(reason, "reason")
     if text is not None:
+        _must_have_room(text)
         secrets.refuse_in(codec.decode(text))
     seen_text = seen if isinstance(seen, str) else "" if seen is None else codec.dumps(seen)
     return Said(
@@ -85,6 +87,13 @@ def listen(
         seen=storable_text(seen_text),
         signed_in=storable_text(signed_in)[:200],
     )
+
+
+def _must_have_room(text: str) -> None:
+    size, most = len(text.encode()), conf.value_limit_bytes
+    if size > most:
+        fault = f"This is {size:,} bytes as JSON, {most:,} bytes are the most."
+        raise Invalid(f"The payload is too large: {fault}", {"$": [fault]})
 
 
 def _payload_text(approval: Approval, verdict: str, payload: Any) -> str | None:

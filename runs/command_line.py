@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +16,11 @@ from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
 from runs.core.errors import DurableError
+from runs.core.words import is_storable
 from runs.errors import Invalid, Refusal
+
+UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+LONGEST_LINE = 1_000
 
 
 @contextmanager
@@ -24,9 +30,9 @@ def one_line_errors() -> Iterator[None]:
     except Invalid as refusal:
         fields = "; ".join(f"{path}: {' '.join(wrong)}" for path, wrong in refusal.fields.items())
         more = f" {fields}" if fields and fields not in refusal.message else ""
-        raise CommandError(" ".join(f"{refusal.message}{more}".split())) from refusal
+        raise CommandError(one_line(f"{refusal.message}{more}")) from refusal
     except (Refusal, DurableError) as refusal:
-        raise CommandError(" ".join(str(refusal).split())) from refusal
+        raise CommandError(one_line(str(refusal))) from refusal
 
 
 def given_json(text: str, option: str) -> Any:
@@ -37,23 +43,44 @@ def given_json(text: str, option: str) -> Any:
             source, text = f"{option} -", sys.stdin.read()
         elif text.startswith("@"):
             source, text = f"{option} {text}", Path(text[1:]).read_text(encoding="utf-8")
-        return json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise CommandError(f"{source} is not JSON: {error.msg} at {place}.") from error
+        raise CommandError(one_line(f"{source} is not JSON: {error.msg} at {place}.")) from error
     except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise CommandError(f"{source} cannot be read: {error}") from error
+        raise CommandError(one_line(f"{source} cannot be read: {error}")) from error
 
 
 def person_named(username: str, option: str = "--by") -> User:
-    person = get_user_model().objects.filter(username=username, is_active=True).first()
+    users = get_user_model().objects.filter(username=username, is_active=True)
+    person = users.first() if is_storable(username) else None
     if person is None:
-        raise CommandError(f"{option}: there is no active user {username!r}.")
+        raise CommandError(one_line(f"{option}: there is no active user {username!r}."))
     return person
 
 
-def as_json(value: dict[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+def as_json(value: Any) -> str:
+    """For a terminal and for programs: what would act on a terminal, or cannot be written, is an escape of JSON."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def visible(text: str) -> str:
+    """For a terminal: line ends and what would act on it are spelled out."""
+    return UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def one_line(text: str) -> str:
+    """An error as one line that can be read, whatever it quotes."""
+    line = visible(" ".join(text.split()))
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} …"
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    [(name, times), *_others] = Counter(name for name, _value in pairs).most_common(1) or [("", 0)]
+    if times > 1:
+        raise ValueError(f"the name {name!r} is there twice in one object")
+    return dict(pairs)
 
 
 def _refuse_constant(name: str) -> None:

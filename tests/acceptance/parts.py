@@ -38,7 +38,7 @@ class Parts:
     environment: dict[str, str]
     folder: Path
     work: Work | None = None
-    cut_off: list[str] = field(default_factory=list)
+    cut_off: set[str] = field(default_factory=set)
     mails_before: set[Path] = field(default_factory=set)
 
     # -- started
@@ -153,7 +153,7 @@ class Parts:
             until(lambda: not living_in(sessions), 5)  # what one of them forked in its last moment
         held_by = Run.objects.values_list("leased_by", flat=True).get(pk=run.pk)
         if held_by and int(held_by.split(":")[2]) in {process.pid for process in victims}:
-            self.cut_off.append(held_by)
+            self.cut_off.add(held_by)
 
     def end(self) -> None:
         family: set[psutil.Process] = set()

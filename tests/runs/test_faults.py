@@ -16,8 +16,8 @@ from runs.models import Checkpoint, LedgerEntry, Remark, Run
 from runs.testing import fail_at_statements, go_on, in_child, kill_at_statements, moved_clock
 from runs.testing_faults import each_statement, in_transaction
 from runs.verify import first_bad_row
-from tests.runs import faulty_verbs
-from tests.runs.faulty_verbs import GRAPHS, VERBS, script
+from tests.runs.faulty_rows import GRAPHS, forgotten, registered, script
+from tests.runs.faulty_verbs import VERBS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -37,9 +37,9 @@ COMPLETED = {("completed", "")}
 
 @pytest.fixture(autouse=True)
 def graphs_are_known():
-    faulty_verbs.registered()
+    registered()
     yield
-    faulty_verbs.forgotten()
+    forgotten()
     clock.AHEAD = timedelta()
 
 

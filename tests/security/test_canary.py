@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from io import StringIO
 from typing import Any
@@ -22,6 +24,7 @@ from runs.core.secrets import placeholder
 from runs.errors import Invalid
 from runs.models import Blob, LedgerEntry, Remark, Run
 from tests.approvals.browser_post import posted_by
+from tests.conftest import ROOT
 from tests.runs.driving import drive, pass_time, registered
 from tests.security import leaking
 from tests.security.canary import CANARY, dump, files, found_in, pages
@@ -151,6 +154,25 @@ def test_what_a_later_execution_words_anew_is_kept_redacted_beside_the_record(ad
     drive(run)
     assert json.loads(Remark.objects.get(run=run).body) == {"text": REDACTED, "token": "", "more": {}}
     assert leaking.called == [("send", ("hello", "", {}))]
+
+
+def test_the_processes_of_an_installation_say_nothing_of_it(process_environment: dict[str, str]) -> None:
+    """What `tick` and `show` write to the terminal and to the log, in processes of their own."""
+    for where in (*REFUSED, "result url", "tool other", "tool permanent", "node plain", "node model", "used"):
+        start("leaking", {"where": where})
+    environment = process_environment | {"DURABLEWEB_APPS": "tests.security", "PYTHONDEVMODE": "1"}
+    for words in (
+        ["tick", "--seconds", "30"],
+        *(["show", str(pk), "--json"] for pk in Run.objects.values_list("pk", flat=True)[:3]),
+    ):
+        done = subprocess.run(
+            [sys.executable, "manage.py", *words], cwd=ROOT, env=environment, capture_output=True, timeout=120
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        assert found_in(done.stdout + done.stderr) == []
+    statuses = set(Run.objects.values_list("status", flat=True))
+    assert statuses <= {"failed", "completed", "retrying", "waiting"}
+    assert Run.objects.filter(status="failed").count() >= len(REFUSED)
 
 
 # -- by name ------------------------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ from approvals.forms.values import NotJson, parse_json
 from approvals.models import Approval, Decision
 from approvals.said import AS_PROPOSED
 from approvals.words import VERDICTS
+from runs.command_line import one_line, visible
+from runs.core.words import is_storable
 from runs.errors import Invalid, Refusal
 
 
@@ -47,15 +49,17 @@ class Command(BaseCommand):
                 signed_in=f"shell of {_shell_user()}",
             )
         except Refusal as refusal:
-            raise CommandError(_one_line(refusal)) from refusal
-        self.stdout.write(json.dumps(_as_json(decision)) if options["json"] else _as_text(decision))
+            raise CommandError(_told(refusal)) from refusal
+        self.stdout.write(json.dumps(_as_json(decision)) if options["json"] else visible(_as_text(decision)))
 
 
 def _approval(text: str) -> Approval:
     found = list(Approval.objects.called(text)[:6])
     if not found:
         raise CommandError(
-            f"There is no approval {text}; give its id, or at least 4 digits from either end of it."
+            one_line(
+                f"There is no approval {text[:80]}; give its id, or at least 4 digits from either end of it."
+            )
         )
     if len(found) > 1:
         raise CommandError(
@@ -65,9 +69,9 @@ def _approval(text: str) -> Approval:
 
 
 def _person(username: str) -> User:
-    person = get_user_model().objects.filter(username=username).first()
+    person = get_user_model().objects.filter(username=username).first() if is_storable(username) else None
     if person is None:
-        raise CommandError(f"There is no user {username}; --by wants a user name.")
+        raise CommandError(one_line(f"There is no user {username}; --by wants a user name."))
     return person
 
 
@@ -96,10 +100,10 @@ def _shell_user() -> str:
         return str(os.getuid())
 
 
-def _one_line(refusal: Refusal) -> str:
+def _told(refusal: Refusal) -> str:
     if isinstance(refusal, Invalid) and len(refusal.fields) > 1:
-        return "; ".join(f"{path}: {' '.join(faults)}" for path, faults in refusal.fields.items())
-    return " ".join(refusal.message.split())
+        return one_line("; ".join(f"{path}: {' '.join(faults)}" for path, faults in refusal.fields.items()))
+    return one_line(refusal.message)
 
 
 def _as_json(decision: Decision) -> dict[str, Any]:

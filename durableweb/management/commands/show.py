@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand
 
 from approvals.models import Approval, Decision
 from runs import blobs
-from runs.command_line import as_json, one_line_errors
+from runs.command_line import as_json, one_line_errors, visible
 from runs.core import codec
 from runs.core.errors import DurableError
 from runs.models import LedgerEntry, Run
@@ -114,19 +114,23 @@ def _approval(approval: Approval) -> dict[str, Any]:
 def _text(told: dict[str, Any]) -> str:
     lines = [f"{told['id']}  {told['graph']} version {told['version']}: {told['status']} at {told['node']}"]
     if told["error"]:
-        lines.append(f"  {told['error']['kind'] or 'error'}: {told['error']['text'].splitlines()[0]}")
-    lines.append(f"  state {as_json(told['state']) if isinstance(told['state'], dict) else told['state']}")
+        lines.append(f"  {told['error']['kind'] or 'error'}: {_first(told['error']['text'])}")
+    lines.append(f"  state {as_json(told['state'])}")
     lines.append("checkpoints")
     for one in told["checkpoints"]:
-        reason = f"  {one['reason'].splitlines()[0]}" if one["reason"] else ""
+        reason = f"  {_first(one['reason'])}" if one["reason"] else ""
         place = f"{one['kind']:<10} {one['node']} ({one['status']})"
         lines.append(f"  {one['seq']:>4} {place} {one['at']:%H:%M:%S}{reason}")
     if told["ledger"]:
         lines.append("ledger")
     for one in told["ledger"]:
-        lines.append(f"  step {one['step']} {one['key']}: {one['kind']} {one['status']}")
+        lines.append(f"  step {one['step']} {visible(one['key'])}: {one['kind']} {one['status']}")
     if told["approvals"]:
         lines.append("approvals")
     for one in told["approvals"]:
-        lines.append(f"  {one['id']} {one['title']}: {one['outcome'] or 'open'}")
+        lines.append(f"  {one['id']} {visible(one['title'])}: {one['outcome'] or 'open'}")
     return "\n".join(lines)
+
+
+def _first(text: str) -> str:
+    return visible(next(iter(text.splitlines()), ""))

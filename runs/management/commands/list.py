@@ -8,6 +8,7 @@ from typing import Any  # options are whatever the command line gives
 from django.core.management.base import BaseCommand, CommandError
 
 from runs.command_line import as_json
+from runs.core.words import is_storable
 from runs.models import Run
 from runs.models.statuses import STATUSES
 
@@ -30,7 +31,7 @@ class Command(BaseCommand):
         if options["status"]:
             runs = runs.filter(status=options["status"])
         if options["graph"]:
-            runs = runs.filter(graph=options["graph"])
+            runs = runs.filter(graph=options["graph"]) if is_storable(options["graph"]) else runs.none()
         found = list(runs[: options["limit"]])
         if options["json"]:
             self.stdout.write(as_json({"runs": [_told(run) for run in found]}))

@@ -8,7 +8,7 @@ from typing import Any  # options are whatever the command line gives
 
 from django.core.management.base import BaseCommand, CommandError
 
-from runs.command_line import as_json, given_json, one_line_errors, person_named
+from runs.command_line import as_json, given_json, one_line, one_line_errors, person_named
 from runs.models import Run
 from runs.starting import start
 
@@ -41,7 +41,7 @@ class Command(BaseCommand):
         told |= {"error": run.error, "error_kind": run.error_kind} if run.error_kind else {}
         self.stdout.write(as_json(told) if options["json"] else f"{run.id} {run.graph} {run.status}")
         if run.status == "failed":
-            raise CommandError(f"run {run.id} failed ({run.error_kind}): {run.error.splitlines()[0]}")
+            raise CommandError(f"run {run.id} failed ({run.error_kind}): {one_line(run.error)}")
 
     def _wait(self, run: Run) -> Run:
         """A worker must be running: this command only looks."""

@@ -1,0 +1,45 @@
+"""Check that the trail of runs is what was written."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any  # options are whatever the command line gives
+
+from django.core.management.base import BaseCommand, CommandError
+
+from runs.errors import Refusal
+from runs.models import Run
+from runs.verify import first_bad_row
+
+
+class Command(BaseCommand):
+    help = "Computes every digest again, and names the first row of a run that was changed, removed or moved."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "run", nargs="?", help="id or last digits of one run; left out, every run is verified"
+        )
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+    def handle(self, *args: Any, run: str | None, **options: Any) -> None:
+        try:
+            runs = [Run.objects.named(run)] if run else Run.objects.order_by("pk").iterator()
+        except Refusal as refusal:
+            raise CommandError(refusal.message) from None
+        verified, bad = 0, {}
+        for one in runs:
+            verified += 1
+            if (fault := first_bad_row(one)) is not None:
+                bad[str(one.pk)] = fault
+        self._say(verified, bad, options["json"])
+
+    def _say(self, verified: int, bad: dict[str, str], as_json: bool) -> None:
+        if as_json:
+            self.stdout.write(json.dumps({"verified": verified, "bad": bad}))
+        else:
+            for run, fault in bad.items():
+                self.stdout.write(f"run {run}: {fault}")
+            self.stdout.write(f"{verified} runs verified, {len(bad)} with a fault")
+        if bad:
+            raise CommandError(f"The trail of {len(bad)} of {verified} runs does not hold.")
