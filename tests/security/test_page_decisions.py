@@ -117,7 +117,7 @@ def test_following_links_decides_nothing_and_spends_nothing(client: Client, run:
     before = client.get(approval.get_absolute_url()).content.decode()
     links -= {"/logout/"}
     for number in range(50):
-        visitor = Client() if number % 5 else client
+        visitor = Client() if number % 8 else client
         agent = {"user-agent": SCANNERS[number % len(SCANNERS)]}
         for link in {*asked, *sorted(links)[number % 10 :: 10]}:
             for ask_for in (visitor.get, visitor.head):

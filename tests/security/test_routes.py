@@ -273,19 +273,7 @@ def test_a_wrong_id_is_not_found_and_no_error(run: Run, ada: Any) -> None:
         assert client.get(path).status_code == 404, path
 
 
-ODD = (
-    "%00",
-    "%ED%A0%80",
-    "%F0%9F%92%A9",
-    "x" * 3000,
-    "nonsense",
-    "%25",
-    "-1",
-    "9" * 400,
-    "1e999",
-    "%5C",
-    "'",
-)
+ODD = ("%00", "%ED%A0%80", "x" * 3000, "nonsense", "-1", "9" * 400, "%5C%27%25")
 
 
 def test_a_query_typed_wrong_is_no_error(run: Run, ada: Any) -> None:
