@@ -10,7 +10,9 @@ class ApprovalsConfig(AppConfig):
     def ready(self) -> None:
         from approvals import addresses, chain, live, receivers  # noqa: F401  importing the receivers connects them
         from approvals.sight import asked_or_heard
-        from runs import elsewhere, sight, triggers, verify
+        from runs import sight
+        from runs.engine import triggers, verify
+        from runs.pages import elsewhere
 
         sight.also(asked_or_heard)
         elsewhere.also(addresses.of_questions)

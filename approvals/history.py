@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from approvals import words
 from approvals.forms.values import visible
 from runs.models import Checkpoint
-from runs.words import person_name
+from runs.pages.words import person_name
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from approvals.models import Approval
 from approvals.models.inbox import LATER, NO_DEADLINE, OVERDUE, SCOPES, TODAY
 from approvals.words import RISKS
-from runs import clock
+from runs.engine import clock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

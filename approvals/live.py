@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from approvals.models import Activity, Approval, Decision
-from runs import tail, watching
+from runs.live import tail, watching
 
 # A decision is no checkpoint, but the run's page shows it.
 NAMES = {"approval": "approval_id", "run": "approval__run_id"}

@@ -18,7 +18,7 @@ from approvals.forms.values import json_text
 from approvals.history import Note, Path, Seat, notes, path_of, seats
 from approvals.markdown import rendered
 from approvals.refusals import must_be_revision
-from runs import clock
+from runs.engine import clock
 from runs.errors import Conflict
 
 if TYPE_CHECKING:

@@ -132,8 +132,8 @@ def growing(steps: int) -> float:
 def driven(graph: object, given: dict[str, int]) -> float:
     """Start, claim and drive one run in this thread; steps a second from claim to end."""
     from runs import start
-    from runs.claim import Claimer
-    from runs.drive import Drive
+    from runs.engine.claim import Claimer
+    from runs.engine.drive import Drive
     from runs.models import Run
 
     run = start(graph, given)

@@ -18,7 +18,7 @@ django_application = get_asgi_application()
 
 from django.conf import settings  # noqa: E402  after Django is set up, as the routes below
 
-from runs.sockets import websocket_urlpatterns  # noqa: E402
+from runs.live.sockets import websocket_urlpatterns  # noqa: E402
 
 settings.SECRET_KEY  # noqa: B018  a missing one ends the start, not the first sign-in
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from runs import process_tree
+from runs.work import process_tree
 
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0

@@ -187,7 +187,9 @@ ADMIN_CONTENT_SECURITY_POLICY = _policy | {  # unfold's Alpine evaluates attribu
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "formatters": {
+        "plain": {"()": "runs.secrets.LogFormatter", "fmt": "%(asctime)s %(levelname)s %(name)s: %(message)s"}
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {

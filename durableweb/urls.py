@@ -6,7 +6,7 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from runs.tick import tick
+from runs.work.tick import tick
 
 urlpatterns = [
     # One sign-in page: the admin site's own would serve its looser content policy to strangers.

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def start(
     graph: Graph | str, input: Any = None, key: str | None = None, by: Any = None, **options: Any
 ) -> Run:
-    """Start a run; see runs.starting.start. Imported when called, for rows need Django to be set up."""
-    from runs import starting
+    """Start a run; see runs.engine.starting.start. Imported when called, for rows need Django to be set up."""
+    from runs.engine import starting
 
     return starting.start(graph, input, key, by, **options)
 

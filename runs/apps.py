@@ -9,7 +9,8 @@ class RunsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from runs import checks, registry, triggers  # noqa: F401 - registers its checks
+        from runs import checks, registry  # noqa: F401 - registers its checks
+        from runs.engine import triggers
 
         registry.discover()
-        post_migrate.connect(triggers.install, dispatch_uid="runs.triggers")
+        post_migrate.connect(triggers.install, dispatch_uid="runs.engine.triggers")

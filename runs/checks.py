@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from django.core.checks import CheckMessage, Tags, Warning, register
 from django.db import connections
 
-from runs import triggers
+from runs.engine import triggers
 
 
 @register(Tags.database)

@@ -14,6 +14,7 @@ from runs.core.errors import GraphError, Permanent
 from runs.core.graph import Graph
 from runs.core.tool import Tool
 from runs.errors import Invalid, Missing
+from runs.secrets import guard
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ def discover() -> None:
         try:
             add_all(vars(import_module(module)).values())
         except Exception as error:
-            broken[module] = f"{type(error).__name__}: {error}"
+            broken[module] = guard().redact(f"{type(error).__name__}: {error}")
             log.exception("Graphs of %s are not served: the module cannot be imported", module)
 
 

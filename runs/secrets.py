@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from functools import cache
 
@@ -51,6 +52,13 @@ def reveal(name: str) -> str:
         raise Permanent(
             f"secret {name!r} is not set; set {PREFIX}{name} in the worker's environment"
         ) from None
+
+
+class LogFormatter(logging.Formatter):
+    """Writes the log without the values of secrets, whoever put them into a message or an exception."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return guard().redact(super().format(record))
 
 
 def forget() -> None:

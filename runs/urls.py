@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from django.urls import path
 
-from runs import views
-from runs.preferences import preferences
+from runs.pages import views
+from runs.pages.preferences import preferences
 
 app_name = "runs"
 urlpatterns = [

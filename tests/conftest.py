@@ -30,6 +30,7 @@ if os.environ.get("DURABLEWEB_TESTING") != "1":
     }
 
 elif _worker := os.environ.get("PYTEST_XDIST_WORKER"):  # a database file, blobs and mail of its own
+    os.environ["DJANGO_SETTINGS_MODULE"] = "durableweb.settings"
     os.environ["DURABLEWEB_HOME"] = os.path.join(os.environ["DURABLEWEB_HOME"], _worker)
 
 
@@ -37,6 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
     import django
 
     django.setup()  # pytest-django reads a settings module named in pyproject.toml before this file could speak
+    if config.getoption("numprocesses", None):  # nor may a worker read it before it has a home of its own
+        del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -108,7 +111,7 @@ def emptied_between_tests() -> Iterator[None]:
     from django.core.management.commands import flush
     from django.db import connection, transaction
 
-    from runs import triggers
+    from runs.engine import triggers
 
     empty = flush.Command.handle
 

@@ -20,13 +20,14 @@ import runs.testing
 from approvals.chain import link
 from approvals.models import Activity, Decision
 from approvals.words import OUTCOMES
-from runs import blobs, errors
+from runs import errors
 from runs.core import ask, context, mapping, retry
 from runs.core import errors as core_errors
 from runs.core.chain import Link
 from runs.core.rehearsal import rehearse
+from runs.engine import blobs
+from runs.engine.starting import start
 from runs.models import checkpoint, entry, statuses
-from runs.starting import start
 from runs.testing import drive
 from tests.conftest import ROOT
 from tests.documents import (

@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import runs.ids
+import runs.engine.ids
 
 
 class Migration(migrations.Migration):
@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=runs.ids.uuid7, editable=False, primary_key=True, serialize=False
+                        default=runs.engine.ids.uuid7, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("graph", models.CharField(max_length=100)),

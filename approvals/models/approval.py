@@ -18,8 +18,8 @@ from approvals.models.undoing import Undoing
 from approvals.payload import as_json
 from approvals.words import EXPIRIES, OUTCOMES, RISKS
 from runs.core import codec
+from runs.engine.ids import uuid7
 from runs.errors import Conflict
-from runs.ids import uuid7
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -26,10 +26,10 @@ from approvals.words import (
     RESPOND,
     RESPONDED,
 )
-from runs import clock
 from runs.conf import conf
 from runs.core import codec
-from runs.durably import durably
+from runs.engine import clock
+from runs.engine.durably import durably
 from runs.errors import Conflict, NotAllowed
 from runs.models import LedgerEntry, Run
 

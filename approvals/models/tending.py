@@ -11,8 +11,9 @@ from approvals.models.activity import Activity
 from approvals.refusals import must_be_allowed, must_be_open, must_be_revision, must_see
 from approvals.text import checked_text, storable_text
 from approvals.words import ASSIGNED, CLAIMED, COMMENTED, RELEASED
-from runs import clock, secrets
-from runs.durably import durably
+from runs import secrets
+from runs.engine import clock
+from runs.engine.durably import durably
 from runs.errors import Conflict, Invalid, NotAllowed
 
 if TYPE_CHECKING:

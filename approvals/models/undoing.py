@@ -10,7 +10,7 @@ from approvals.models.activity import Activity
 from approvals.refusals import must_be_open, must_see
 from approvals.tally import tally
 from approvals.words import TAKEN_BACK, UNDONE
-from runs.durably import durably
+from runs.engine.durably import durably
 from runs.errors import Conflict, NotAllowed
 from runs.models import LedgerEntry, Run
 
@@ -32,18 +32,7 @@ class Undoing:
         Raises Conflict when it is too late, saying what has begun; NotAllowed for anyone else.
         """
         must_see(self, by)
-        with transaction.atomic():
-            now = self._hold_with_run()
-            if self.is_open:
-                raise Conflict("There is nothing to undo: this is open.")
-            if self.conclusion is None:
-                raise Conflict(
-                    f"No person decided this ({self.outcome.replace('_', ' ')}), so nobody can undo it."
-                )
-            if self.conclusion.by_id != by.pk:
-                raise NotAllowed(f"Only {self.conclusion.by.get_username()}, who decided, can undo this.")
-            self._withdraw(self.conclusion, UNDONE, by, now, moves=True)
-            self.entry.reopen(self.run, now=now)
+        durably(lambda: self._undo(by))
         self.refresh_from_db()
 
     def take_back(self: Approval, by: User) -> None:

@@ -1,7 +1,7 @@
 """What a node's questions are kept in: the entries of the current step, and the acts that change them.
 
 `Ledger` is the contract; `MemoryLedger` keeps it in a dict, so that a graph can be tried in a REPL. The one for
-production is rows (runs/ledger.py). Each act is one durable change: after it returns, a crash loses nothing.
+production is rows (runs/engine/ledger.py). Each act is one durable change: after it returns, a crash loses nothing.
 """
 
 from __future__ import annotations

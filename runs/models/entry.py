@@ -8,12 +8,13 @@ from typing import Any  # requests and results are any JSON
 from django.db import models
 from django.db.models import Case, F, Q, Value, When
 
-from runs import blobs, hooks
-from runs.announce import announce
+from runs import hooks
 from runs.conf import conf
 from runs.core import codec
 from runs.core import ledger as core_ledger
 from runs.core.words import storable_text
+from runs.engine import blobs
+from runs.engine.announce import announce
 from runs.errors import Conflict, Invalid, TooEarly
 from runs.models.run import Run
 

@@ -10,9 +10,10 @@ from django.db import models, transaction
 from django.db.models import CharField, Q, Value
 from django.db.models.functions import Cast, Replace
 
-from runs import clock, secrets
+from runs import secrets
+from runs.engine import clock
+from runs.engine.ids import uuid7
 from runs.errors import Conflict, Invalid, Missing
-from runs.ids import uuid7
 from runs.models.statuses import CANCELLED, ENDED, FAILED, LIVE, STATUSES
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class Run(models.Model):
 
     def state_at(self, seq: int | None = None) -> object:
         """The state at a checkpoint (the latest by default), as a plain tree. Raises CodecError."""
-        from runs.state import StoredState
+        from runs.engine.state import StoredState
 
         return StoredState.load(self.id, self.seq if seq is None else seq).tree
 
@@ -182,9 +183,9 @@ class Run(models.Model):
 
         Raises Invalid for a reason that is missing or may not be stored, Conflict when the run has ended.
         """
-        from runs.closing import close_step
+        from runs.engine.closing import close_step
+        from runs.engine.transition import move
         from runs.hooks import run_ended
-        from runs.transition import move
 
         if not reason.strip():
             raise Invalid("Say why the run is cancelled.", {"reason": ["A reason is needed."]})

@@ -15,7 +15,7 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 from lucide.templatetags.lucide import lucide
 
-from runs import words
+from runs.pages import words
 
 register = Library()
 

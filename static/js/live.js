@@ -4,7 +4,7 @@
 //   <section data-live="run:ID" data-live-url="/runs/ID/timeline/" data-live-says="Waiting for you">
 //
 // data-live may hold several names. data-live-says is announced politely when a read changes it. The server is told
-// which names the page has, and how old it is, whenever they change; it answers each time (runs/sockets.py).
+// which names the page has, and how old it is, whenever they change; it answers each time (runs/live/sockets.py).
 
 const POLL = 1_000 * (document.body.dataset.poll ?? 30);
 const REREAD = 60_000;

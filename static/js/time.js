@@ -1,4 +1,4 @@
-// Keeps relative times fresh, in the words of runs/words.py:
+// Keeps relative times fresh, in the words of runs/pages/words.py:
 //   <time data-form="ago">, <time data-form="bare">, and <span data-seconds-until="moment"> counting down.
 
 const [days, hours, minutes, seconds, now, ago, ahead] = document.body.dataset.timeWords.split("|");

@@ -18,7 +18,7 @@ import psutil
 
 from runs import start
 from runs.models import Run, Worker
-from runs.process_tree import is_alive, wait_until_gone
+from runs.work.process_tree import is_alive, wait_until_gone
 from tests.acceptance.graphs import Diary
 from tests.conftest import ROOT
 

@@ -22,7 +22,7 @@ from typing import Any
 import psutil
 
 from runs.models import LedgerEntry, Run, Worker
-from runs.process_tree import is_alive, wait_until_gone
+from runs.work.process_tree import is_alive, wait_until_gone
 from tests.acceptance.installation import START_SECONDS, Work, until
 from tests.conftest import ROOT
 

@@ -13,8 +13,8 @@ from approvals.models import Approval
 from examples.graphs import MAIL_KEY
 from examples.mail import message_id
 from runs import start
+from runs.engine.verify import first_bad_row
 from runs.models import Checkpoint, LedgerEntry, Run
-from runs.verify import first_bad_row
 from tests.acceptance.installation import ended, until
 from tests.acceptance.life import ASKED, DECIDED, KILLS, STRETCHED, Life
 from tests.acceptance.parts import MODEL, Parts, started

@@ -15,8 +15,8 @@ import psycopg
 import pytest
 from django.db import connection, transaction
 
+from runs.engine.verify import first_bad_row
 from runs.models import Run
-from runs.verify import first_bad_row
 from tests.acceptance.graphs import patient
 from tests.acceptance.installation import begin, diary, ended, until, working
 from tests.conftest import ROOT

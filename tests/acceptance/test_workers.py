@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from runs.engine.shift import Shift
 from runs.models import Worker
-from runs.process_tree import is_alive, wait_until_gone
-from runs.shift import Shift
+from runs.work.process_tree import is_alive, wait_until_gone
 from tests.acceptance.graphs import deadly, patient, stuck
 from tests.acceptance.installation import Work, begin, diary, driver_of, ended, kill, until, working
 from tests.runs.driving import registered

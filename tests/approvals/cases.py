@@ -11,9 +11,10 @@ from typing import Any
 from django.db import connection, transaction
 
 from approvals.models import Approval
-from runs import clock, hooks
+from runs import hooks
 from runs.core import codec
-from runs.ids import uuid7
+from runs.engine import clock
+from runs.engine.ids import uuid7
 from runs.models import LedgerEntry, Run
 
 MAIL = {"to": "helen@example.com", "subject": "Brief", "body": "Dear Helen,\n\nthe brief.", "copies": 7}

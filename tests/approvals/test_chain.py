@@ -40,7 +40,7 @@ def test_every_change_leaves_exactly_one_row(told_story):
 
 def altered(row, **fields):
     """Change a row as somebody with the database's keys would."""
-    from runs import triggers
+    from runs.engine import triggers
 
     triggers.remove()
     type(row).objects.filter(pk=row.pk).update(**fields)
@@ -66,7 +66,7 @@ def test_the_first_row_that_was_changed_is_named(told_story, eve):
 
 
 def test_a_row_that_was_removed_is_named(told_story):
-    from runs import triggers
+    from runs.engine import triggers
 
     triggers.remove()
     told_story.activities.get(kind="commented").delete()
@@ -74,7 +74,7 @@ def test_a_row_that_was_removed_is_named(told_story):
 
 
 def test_a_last_row_that_was_removed_is_noticed(told_story):
-    from runs import triggers
+    from runs.engine import triggers
 
     triggers.remove()
     last = told_story.decisions.get(reason="no")

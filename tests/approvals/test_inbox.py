@@ -8,7 +8,7 @@ from django.contrib.auth.models import AnonymousUser
 
 from approvals.models import Approval
 from approvals.models.inbox import SCOPES
-from runs import clock
+from runs.engine import clock
 from tests.approvals.cases import ask, waiting_run
 
 pytestmark = pytest.mark.django_db

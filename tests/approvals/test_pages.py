@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from approvals.forms.values import same
 from approvals.listing import Filter, Listing
 from approvals.models import Approval, Decision
-from runs import clock
+from runs.engine import clock
 from runs.models import LedgerEntry
 from tests.approvals.browser_post import posted_by
 from tests.approvals.cases import MAIL, answer_of, ask, told, waiting_run

@@ -9,9 +9,10 @@ import pytest
 
 from approvals.chain import first_break
 from approvals.models import Approval
-from runs import END, Ask, Expired, Graph, Rejected, clock, start, tool
-from runs.claim import Claimer
+from runs import END, Ask, Expired, Graph, Rejected, start, tool
 from runs.core import codec
+from runs.engine import clock
+from runs.engine.claim import Claimer
 from runs.errors import Conflict, Invalid
 from runs.models import LedgerEntry
 from tests.approvals.cases import answer_of, ask, at_once, told

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from approvals.models import Approval
-from runs import clock
+from runs.engine import clock
 from runs.errors import Conflict, NotAllowed
 from runs.models import LedgerEntry, Run
 from tests.approvals.cases import MAIL, answer_of, ask, close, told

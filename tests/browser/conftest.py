@@ -118,6 +118,6 @@ def _session_of(person) -> str:
 def emptied_afterwards(transactional_db: None) -> Iterator[None]:
     """The rows of a test are deleted after it, which append-only tables would refuse."""
     yield
-    from runs import triggers
+    from runs.engine import triggers
 
     triggers.remove()  # the flush that follows ends with post_migrate, which puts them back

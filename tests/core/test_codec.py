@@ -347,7 +347,7 @@ class Dateutil(tzinfo):
         (1j, "no stored form"),
         (datetime(2024, 1, 1, tzinfo=Dateutil()), "zoneinfo.ZoneInfo"),
     ],
-    ids=lambda value: ascii(value)[:40],
+    ids=lambda value: ascii(value).split(" at 0x")[0][:40],
 )
 def test_what_has_no_form_is_refused_with_path_and_remedy(value, remedy):
     for holder, path in (

@@ -1,7 +1,7 @@
 """Two worker processes; job 0 is healthy and has two long nodes, every other kills the process that calls its node.
 
-As in runs/claim.py and runs/shift.py: a run whose last claim ended without word is a suspect and is claimed only by a
-process that holds nothing else, which claims nothing more until the suspect has committed a step.
+As in runs/engine/claim.py and shift.py: a run whose last claim ended without word is a suspect and is claimed only by
+a process that holds nothing else, which claims nothing more until the suspect has committed a step.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The protocols hold in every order of events that the budgets allow, and no rule of them can be left out.
 
-The models are kept in step with runs/claim.py, lease.py, core/effects.py and shift.py: who changes a rule there
+The models are kept in step with runs/engine/claim.py, lease.py, core/effects.py and shift.py: who changes a rule there
 changes it here, and sees what breaks.
 """
 

@@ -1,8 +1,8 @@
 """One run that waits for people: queue, answers, undo, expiry. Its node asks two questions in one gather.
 
 A is a decision with a deadline and an undo window, B one that is effective at once (or is left out). The claim is one
-action, as in runs/claim.py: under the run's lock it expires what is overdue, and unless all that the run waits for is
-complete and effective it parks the run again without calling the node.
+action, as in runs/engine/claim.py: under the run's lock it expires what is overdue, and unless all that the run waits
+for is complete and effective it parks the run again without calling the node.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from runs import clock
+from runs.engine import clock
 
 
 @pytest.fixture(autouse=True)

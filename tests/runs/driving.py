@@ -8,13 +8,14 @@ from typing import Any
 
 from django.db import transaction
 
-from runs import clock, registry
-from runs.claim import Claimer
+from runs import registry
 from runs.conf import conf
 from runs.core import codec
 from runs.core.graph import Graph
 from runs.core.outcomes import Outcome
-from runs.drive import Drive
+from runs.engine import clock
+from runs.engine.claim import Claimer
+from runs.engine.drive import Drive
 from runs.models import LedgerEntry, Run
 
 

@@ -7,17 +7,18 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from runs import Ask, Graph, Retry, clock, registry, start, tool
-from runs.claim import Claimer
+from runs import Ask, Graph, Retry, registry, start, tool
 from runs.conf import conf
 from runs.core import ledger
 from runs.core.ledger import Entry
-from runs.drive import Drive
-from runs.lease import Lease
-from runs.ledger import RowLedger
+from runs.engine import clock
+from runs.engine.claim import Claimer
+from runs.engine.drive import Drive
+from runs.engine.lease import Lease
+from runs.engine.ledger import RowLedger
 from runs.models import LedgerEntry, Run
 from runs.testing import Unanswered, go_on
-from runs.testing_drive import answer
+from runs.testing.driving import answer
 
 
 class Log(BaseModel):

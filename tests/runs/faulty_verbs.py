@@ -9,16 +9,17 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.db import transaction
 
-from runs import Ask, Graph, clock, start
-from runs.claim import MOST_DEATHS
+from runs import Ask, Graph, start
 from runs.core import ledger
 from runs.core.graph import END
 from runs.core.ledger import Entry
-from runs.lease import Lease
-from runs.ledger import RowLedger
+from runs.engine import clock
+from runs.engine.claim import MOST_DEATHS
+from runs.engine.lease import Lease
+from runs.engine.ledger import RowLedger
+from runs.engine.reclaim import hand_back_for, take_from_stuck
 from runs.models import LedgerEntry, Run
-from runs.reclaim import hand_back_for, take_from_stuck
-from runs.testing_drive import answer
+from runs.testing.driving import answer
 from tests.runs.faulty_rows import (
     asking,
     claim,

@@ -11,8 +11,8 @@ from django.db import connection, transaction
 from pydantic import BaseModel
 
 from runs import END, Ask, Graph, Retry, Transient, start, tool
-from runs.claim import Claimer
 from runs.core.outcomes import Waits
+from runs.engine.claim import Claimer
 from runs.errors import Conflict, Missing
 from runs.models import LedgerEntry, Run
 from tests.runs.driving import answer, claim, drive, pass_time, registered
@@ -139,7 +139,7 @@ def test_answers_to_a_running_run_leave_its_lease_alone():
 
 def test_a_heartbeat_that_lands_after_the_park_does_not_move_the_deadline():
     """E19: it moves only rows that are running, with its name and fence."""
-    from runs import clock, sql
+    from runs.engine import clock, sql
 
     graph = Graph("short deadline", state=Log)
 

@@ -16,16 +16,18 @@ import pytest
 from django.db import OperationalError, connection
 from django_q.models import OrmQ
 
-from runs import END, Graph, clock, start, tasks
-from runs.announce import announce
-from runs.bell import HELD, Bell
-from runs.bell_line import BellLine
+from runs import END, Graph, start
 from runs.conf import conf
 from runs.core import codec
+from runs.engine import clock
+from runs.engine.announce import announce
+from runs.engine.shift import boot_id
 from runs.models import Run, Worker
-from runs.presence import prune
-from runs.shift import boot_id
-from runs.shift_slots import ShiftSlots, most_shifts
+from runs.work import tasks
+from runs.work.bell import HELD, Bell
+from runs.work.bell_line import BellLine
+from runs.work.presence import prune
+from runs.work.shift_slots import ShiftSlots, most_shifts
 from tests.runs.driving import claim, kinds, pass_lease, pass_time, registered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -233,7 +235,7 @@ def test_a_database_that_is_away_is_waited_for_and_its_time_is_not_silence(bell,
         monkeypatch.setattr(bell, "look", look if len(told) == 2 else fail)
 
     look = bell.look
-    monkeypatch.setattr("runs.bell.FAULT_PAUSE_SECONDS", 0)
+    monkeypatch.setattr("runs.work.bell.FAULT_PAUSE_SECONDS", 0)
     start(ringing)
     with pytest.raises(Enough):
         bell.watch(report)

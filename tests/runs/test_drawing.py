@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runs import waterfall
 from runs.core.graph import END
-from runs.drawing import Box, Drawing, tall, wide
+from runs.pages import waterfall
+from runs.pages.drawing import Box, Drawing, tall, wide
 
 LOOP = (["research", "draft", "email"], [("research", "research"), ("research", "draft"), ("draft", "email"),
         ("email", "draft"), ("email", END)])  # fmt: skip

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from runs import clock
+from runs.engine import clock
+from runs.engine.verify import first_bad_row
 from runs.models import Checkpoint, LedgerEntry, Remark, Run
 from runs.testing import fail_at_statements, go_on, in_child, kill_at_statements, moved_clock
-from runs.testing_faults import each_statement, in_transaction
-from runs.verify import first_bad_row
+from runs.testing.faults import each_statement, in_transaction
 from tests.runs.faulty_rows import GRAPHS, forgotten, registered, script
 from tests.runs.faulty_verbs import VERBS
 

@@ -12,22 +12,9 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from runs import (
-    END,
-    Ambiguous,
-    Ask,
-    Expired,
-    Found,
-    Graph,
-    Rejected,
-    Retry,
-    Transient,
-    boundaries,
-    clock,
-    start,
-    tool,
-)
+from runs import END, Ambiguous, Ask, Expired, Found, Graph, Rejected, Retry, Transient, start, tool
 from runs.conf import conf
+from runs.engine import boundaries, clock
 from runs.models import Checkpoint, LedgerEntry, Run
 from runs.testing import (
     ChildFailed,
@@ -39,7 +26,7 @@ from runs.testing import (
     in_child,
     moved_clock,
 )
-from runs.testing_faults import each_statement, in_transaction
+from runs.testing.faults import each_statement, in_transaction
 
 pytestmark = pytest.mark.django_db
 

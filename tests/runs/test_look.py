@@ -10,9 +10,9 @@ import pytest
 from django.template import Context, Template
 from django.test import RequestFactory, override_settings
 
-from runs import words
 from runs.models.entry import ENTRY_STATUSES
 from runs.models.statuses import STATUSES
+from runs.pages import words
 from runs.templatetags import look
 
 NOW = datetime(2026, 11, 26, 13, 18, 2, tzinfo=UTC)

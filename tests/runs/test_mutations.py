@@ -14,11 +14,12 @@ import pytest
 from django.db import connection
 from pydantic import BaseModel
 
-from runs import Ask, Graph, boundaries, sql, start, tool
-from runs.claim import Claimer
+from runs import Ask, Graph, start, tool
 from runs.conf import conf
-from runs.drive import Drive
-from runs.ledger import RowLedger
+from runs.engine import boundaries, sql
+from runs.engine.claim import Claimer
+from runs.engine.drive import Drive
+from runs.engine.ledger import RowLedger
 from runs.models import LedgerEntry, Remark
 from runs.testing import CrashFound, Unanswered, crash_everywhere, drive, go_on, moved_clock
 
@@ -236,7 +237,7 @@ def test_without_the_fence_in_the_heartbeat_s_where_it_moves_the_lease(monkeypat
 def drive_with_an_answer_between_look_and_park():
     """E18: both answers commit after the worker's last look at its entries and before it commits the wait."""
     answers = {"one": {"verdict": "approve"}, "two": {"verdict": "reject"}}
-    from runs.testing_drive import give_answers, scripted
+    from runs.testing.driving import give_answers, scripted
 
     run = start(asking, {})
     injected = []

@@ -10,10 +10,10 @@ from django.db import connection
 from pydantic import BaseModel
 
 from runs import END, Ask, Found, Graph, Retry, registry, start, tool
-from runs.claim import MOST_DEATHS, Claimer
 from runs.core.outcomes import Lost, Waits
+from runs.engine.claim import MOST_DEATHS, Claimer
+from runs.engine.shift import Shift
 from runs.models import LedgerEntry, Remark, Run
-from runs.shift import Shift
 from tests.runs.driving import answer, claim, drive, kinds, pass_lease, pass_time, registered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -398,7 +398,7 @@ def test_a_stored_state_that_cannot_be_read_fails_the_run_and_calls_nothing():
 
     with registered(graph):
         run = start("spoilt", {"a": 1})
-        from runs import triggers
+        from runs.engine import triggers
 
         triggers.remove()
         run.checkpoints.update(body='{"a":{"$":"enum","c":"os:system","v":"true"}}')

@@ -10,9 +10,10 @@ import pytest
 from django.urls import reverse
 from pydantic import BaseModel
 
-from runs import END, Ambiguous, Graph, Permanent, Retry, Transient, clock, start, tool
+from runs import END, Ambiguous, Graph, Permanent, Retry, Transient, start, tool
+from runs.engine import clock
 from runs.models import Run
-from runs.pages import RunPage
+from runs.pages.contents import RunPage
 from tests.runs.driving import answer, claim, drive, pass_lease, pass_time, registered
 
 pytestmark = pytest.mark.django_db(transaction=True)

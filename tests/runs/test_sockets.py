@@ -15,9 +15,11 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db import OperationalError
 from django.test import Client
 
-from runs import Graph, clock, listeners, sockets, start
-from runs.ids import uuid7
-from runs.listeners import Listeners
+from runs import Graph, start
+from runs.engine import clock
+from runs.engine.ids import uuid7
+from runs.live import listeners, sockets
+from runs.live.listeners import Listeners
 from tests.approvals.cases import ask
 from tests.runs.driving import registered
 
@@ -361,7 +363,7 @@ async def test_a_socket_whose_rights_cannot_be_read_is_closed_and_forgotten(ada,
     def fails(*_arguments):
         raise OperationalError("gone")
 
-    monkeypatch.setattr("runs.watching.may_watch", fails)
+    monkeypatch.setattr("runs.live.watching.may_watch", fails)
     async with Page(await rows(lambda: signed_in(ada))) as page:
         await page.send('{"watch": ["inbox"]}')
         assert await page.code() == sockets.TROUBLE
@@ -398,7 +400,7 @@ async def test_a_run_started_by_another_is_not_told(ada, eve, bob):
 
 
 def test_a_session_without_end_is_nobodys():
-    from runs.watching import signed_in as whose
+    from runs.live.watching import signed_in as whose
 
     assert isinstance(whose(None), AnonymousUser)
     assert isinstance(whose("x" * 32), AnonymousUser)

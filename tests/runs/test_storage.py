@@ -19,8 +19,8 @@ from pydantic import BaseModel
 
 from runs import END, BlobRef, Graph, start, storable, tool
 from runs.core.codec import flatten
+from runs.engine.state import StoredState
 from runs.models import Blob, BlobUse, Checkpoint, Run
-from runs.state import StoredState
 from tests.runs.driving import claim, drive, registered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -349,8 +349,8 @@ def test_what_an_entry_asks_is_final_in_the_database():
 
 
 def test_a_missing_trigger_is_named_by_the_database_check():
-    from runs import triggers
     from runs.checks import triggers_in_place
+    from runs.engine import triggers
 
     assert triggers_in_place(["default"]) == []
     triggers.remove()

@@ -10,9 +10,9 @@ import pytest
 from django.db import connection, transaction
 
 from runs import Graph, start
-from runs.gaps import MOST_GAPS, Horizon, Seen
-from runs.listeners import REMEMBERED_SECONDS, Memory
-from runs.tail import Tail
+from runs.live.gaps import MOST_GAPS, Horizon, Seen
+from runs.live.listeners import REMEMBERED_SECONDS, Memory
+from runs.live.tail import Tail
 from tests.approvals.cases import ask
 from tests.runs.driving import drive, registered
 
@@ -152,7 +152,7 @@ def test_whatever_happens_to_an_approval_names_it_and_its_run(tail, ada):
 
 @pytest.mark.django_db(transaction=True)
 def test_more_rows_than_one_look_takes_come_with_the_next(tail, monkeypatch):
-    monkeypatch.setattr("runs.tail.MOST_ROWS", 2)
+    monkeypatch.setattr("runs.live.tail.MOST_ROWS", 2)
     with registered(note):
         runs = {start("note").pk for _ in range(5)}
     found = set()

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from runs import END, Graph, start
-from runs import tick as ticking
+from runs.work import tick as ticking
 from tests.runs.driving import registered
 
 pytestmark = pytest.mark.django_db(transaction=True)

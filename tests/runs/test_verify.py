@@ -11,16 +11,17 @@ from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from pydantic import BaseModel
 
-from runs import Ask, Graph, boundaries, start, tool, triggers, verify
-from runs.claim import Claimer
+from runs import Ask, Graph, start, tool
 from runs.conf import conf
 from runs.core import ledger
-from runs.drive import Drive
-from runs.ledger import RowLedger
+from runs.engine import boundaries, triggers, verify
+from runs.engine.claim import Claimer
+from runs.engine.drive import Drive
+from runs.engine.ledger import RowLedger
+from runs.engine.verify import first_bad_row
 from runs.models import Checkpoint, LedgerEntry, Run
 from runs.testing import drive, go_on, moved_clock
-from runs.testing_drive import answer
-from runs.verify import first_bad_row
+from runs.testing.driving import answer
 
 pytestmark = pytest.mark.django_db
 
@@ -125,7 +126,7 @@ def test_what_a_person_settled_is_covered_by_the_next_claim(monkeypatch):
 
         run = start(graph, {})
         held = Drive(*Claimer("w1", [graph]).claim(alone=True, only=run.pk))
-        monkeypatch.setattr("runs.ledger.RowLedger.record", die)
+        monkeypatch.setattr("runs.engine.ledger.RowLedger.record", die)
         with pytest.raises(KeyboardInterrupt):
             held.run()
         monkeypatch.undo()

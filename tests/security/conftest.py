@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from runs import clock, secrets
+from runs import secrets
+from runs.engine import clock
 
 
 @pytest.fixture(autouse=True)

@@ -15,10 +15,11 @@ from django.test import Client
 
 from approvals.forms.values import same
 from approvals.models import Activity, Approval, Decision
-from runs import boundaries, start
+from runs import start
 from runs.core import codec
+from runs.engine import boundaries
 from runs.models import LedgerEntry, Run
-from runs.testing_process import die, in_child
+from runs.testing.process import die, in_child
 from tests.approvals.browser_post import posted_by
 from tests.approvals.cases import answer_of, ask, told
 from tests.runs.driving import claim, drive, pass_lease, pass_time, registered
@@ -354,13 +355,13 @@ def test_a_change_and_its_row_stand_or_fall_together(
     for victim, verb in ((LedgerEntry, "answer"), (Approval, "change"), (Approval, "write_votes")):
         with monkeypatch.context() as patched:
             patched.setattr(victim, verb, broken)
-            patched.setattr("runs.durably.passing", lambda _error: False)
+            patched.setattr("runs.engine.durably.passing", lambda _error: False)
             assert press(client, approval).status_code == 500, verb
         assert unmoved(run), verb
         assert not Decision.objects.exists(), verb
     assert press(client, approval).status_code == 302
     monkeypatch.setattr(LedgerEntry, "reopen", broken)
-    monkeypatch.setattr("runs.durably.passing", lambda _error: False)
+    monkeypatch.setattr("runs.engine.durably.passing", lambda _error: False)
     assert client.post(f"{approval.get_absolute_url()}undo/").status_code == 500
     assert told(approval) == ["opened", "approve by ada"]
     assert not Approval.objects.get(pk=approval.pk).is_open

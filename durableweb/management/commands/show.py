@@ -8,10 +8,10 @@ from typing import Any  # states, requests and results are any JSON
 from django.core.management.base import BaseCommand
 
 from approvals.models import Approval, Decision
-from runs import blobs
 from runs.command_line import as_json, one_line_errors, visible
 from runs.core import codec
 from runs.core.errors import DurableError
+from runs.engine import blobs
 from runs.models import LedgerEntry, Run
 
 

@@ -9,8 +9,8 @@ from typing import Any  # options are whatever the command line gives
 
 from django.core.management.base import BaseCommand
 
-from runs.bell import ANEW_SIGNAL, Bell
-from runs.with_parent import end_with_parent
+from runs.work.bell import ANEW_SIGNAL, Bell
+from runs.work.with_parent import end_with_parent
 
 
 class Command(BaseCommand):

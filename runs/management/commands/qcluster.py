@@ -8,8 +8,8 @@ from typing import Any  # options are whatever the command line gives
 
 from django_q.management.commands import qcluster
 
-from runs import tasks
-from runs.with_parent import end_forks_with_parent, end_with_parent
+from runs.work import tasks
+from runs.work.with_parent import end_forks_with_parent, end_with_parent
 
 GENERATIONS = 2  # the sentinel; then its workers, monitor and pusher
 

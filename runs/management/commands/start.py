@@ -9,8 +9,8 @@ from typing import Any  # options are whatever the command line gives
 from django.core.management.base import BaseCommand, CommandError
 
 from runs.command_line import as_json, given_json, one_line, one_line_errors, person_named
+from runs.engine.starting import start
 from runs.models import Run
-from runs.starting import start
 
 POLL_SECONDS = 0.1
 

@@ -9,8 +9,8 @@ from typing import Any  # options are whatever the command line gives
 
 from django.core.management.base import BaseCommand, CommandError
 
-from runs.shift import Shift
-from runs.tick import SECONDS
+from runs.engine.shift import Shift
+from runs.work.tick import SECONDS
 
 
 class Command(BaseCommand):

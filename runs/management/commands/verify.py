@@ -8,9 +8,9 @@ from typing import Any  # options are whatever the command line gives
 
 from django.core.management.base import BaseCommand, CommandError
 
+from runs.engine.verify import first_bad_row
 from runs.errors import Refusal
 from runs.models import Run
-from runs.verify import first_bad_row
 
 
 class Command(BaseCommand):

@@ -6,7 +6,7 @@ from typing import Any  # options are whatever the command line gives
 
 from django.core.management.base import BaseCommand
 
-from runs.supervisor import Supervisor
+from runs.work.supervisor import Supervisor
 
 
 class Command(BaseCommand):

@@ -1,0 +1,1 @@
+"""Rows in motion: claiming, driving, committing, recovering."""

@@ -1,0 +1,155 @@
+"""Bytes by reference: the file first, then its row and the run's use of it in one transaction."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any  # run ids and trees
+
+from django.core.files.base import ContentFile
+from django.core.files.storage import storages
+from django.db import IntegrityError, transaction
+
+from runs.core import codec
+from runs.core.errors import DurableError, TooLarge
+from runs.engine import clock
+from runs.engine.boundaries import boundary
+from runs.models.blob import Blob, BlobUse
+from runs.secrets import guard
+
+OFFLOADED = "offloaded"
+
+
+class BlobGone(DurableError):
+    """A blob's bytes are not in storage any more."""
+
+    error_kind = "bad_state"
+
+
+def put(run_id: Any, content: bytes, media_type: str, limit: int) -> codec.BlobRef:
+    """Store bytes for a run; equal content is stored once. Raises TooLarge over the hard limit."""
+    if len(content) > limit:
+        raise TooLarge("blob", len(content), limit)
+    ref = codec.BlobRef(codec.digest(content), len(content), media_type)
+    boundary("blob")
+    if not _touch(run_id, ref):
+        name = f"{ref.sha256[:2]}/{ref.sha256}-{secrets.token_hex(4)}"
+        stored = storages["default"].save(name, ContentFile(content))
+        boundary("blob's rows")
+        try:
+            with transaction.atomic():
+                Blob.objects.create(
+                    sha256=ref.sha256,
+                    size=ref.size,
+                    media_type=media_type[:100],
+                    storage_name=stored,
+                    touched_at=clock.now(),
+                )
+                BlobUse.objects.get_or_create(run_id=run_id, blob_id=ref.sha256)
+        except IntegrityError:  # another run stored the same bytes at the same moment
+            storages["default"].delete(stored)
+            _touch(run_id, ref)
+    boundary("stored")
+    return ref
+
+
+def read(run_id: Any, sha256: str, key: str = "blob") -> bytes:
+    """The bytes of a blob that this run uses. Raises BlobGone naming run, key and size."""
+    blob = Blob.objects.filter(pk=sha256, uses__run_id=run_id).first()
+    if blob is None:
+        raise BlobGone(f"run {run_id}, {key}: uses no blob {sha256[:12]}")
+    try:
+        with storages["default"].open(blob.storage_name) as file:
+            content = file.read()
+    except OSError as error:
+        raise BlobGone(
+            f"run {run_id}, {key}: blob {sha256[:12]} ({blob.size:,} bytes) is not in storage"
+        ) from error
+    if codec.digest(content) != sha256:
+        raise BlobGone(
+            f"run {run_id}, {key}: blob {sha256[:12]} ({blob.size:,} bytes) was changed in storage"
+        )
+    return content
+
+
+def offload_text(run_id: Any, text: str, key: str, threshold: int, limit: int) -> str:
+    """A request or result that is too long for a row becomes a reference to a blob."""
+    if len(text) <= threshold:
+        return text
+    if len(text) > limit:
+        raise TooLarge(key, len(text), limit)
+    ref = put(run_id, text.encode(), "application/json", limit)
+    return codec.encode({"$": OFFLOADED, "sha256": ref.sha256, "size": ref.size}, sort=True)
+
+
+def load_text(run_id: Any, text: str | None, key: str) -> str | None:
+    """The text itself, fetched when it stands in a blob."""
+    if text is None or not text.startswith('{"$":"' + OFFLOADED + '"'):
+        return text
+    return read(run_id, codec.decode(text)["sha256"], key).decode()
+
+
+def offload_tree(
+    run_id: Any, new: Any, old: Any, stored: Any, threshold: int, limit: int, path: str = "$"
+) -> Any:
+    """The tree with each long text replaced by a reference; what is unchanged keeps its old stored part."""
+    if new is old:
+        return stored
+    if type(new) is str:
+        if len(new) <= threshold:
+            return new
+        if new == old and isinstance(stored, dict):
+            return stored
+        data = new.encode("utf-8", "surrogatepass")
+        if len(data) > limit:
+            raise TooLarge(path, len(data), limit)
+        guard().refuse(new, path)
+        ref = put(run_id, data, "text/plain; charset=utf-8", limit)
+        return {"$": OFFLOADED, "sha256": ref.sha256, "size": ref.size}
+    if type(new) is dict:
+        before = old if type(old) is dict else {}
+        kept = stored if type(stored) is dict else {}
+        return {
+            name: offload_tree(
+                run_id, value, before.get(name, _NONE), kept.get(name), threshold, limit, f"{path}.{name}"
+            )
+            for name, value in new.items()
+        }
+    if type(new) is list:
+        before = old if type(old) is list else []
+        kept = stored if type(stored) is list else []
+        return [
+            offload_tree(
+                run_id,
+                value,
+                before[place] if place < len(before) else _NONE,
+                kept[place] if place < len(kept) else None,
+                threshold,
+                limit,
+                f"{path}[{place}]",
+            )
+            for place, value in enumerate(new)
+        ]
+    return new
+
+
+def load_tree(run_id: Any, stored: Any, path: str = "$") -> Any:
+    """The opposite: every reference replaced by its text."""
+    if type(stored) is dict:
+        if stored.get("$") == OFFLOADED:
+            return read(run_id, stored["sha256"], path).decode("utf-8", "surrogatepass")
+        return {name: load_tree(run_id, value, f"{path}.{name}") for name, value in stored.items()}
+    if type(stored) is list:
+        return [load_tree(run_id, value, f"{path}[{place}]") for place, value in enumerate(stored)]
+    return stored
+
+
+_NONE = object()
+
+
+def _touch(run_id: Any, ref: codec.BlobRef) -> bool:
+    """Say that the blob is wanted, before a collector may take it; False when there is none."""
+    with transaction.atomic():
+        if not Blob.objects.filter(pk=ref.sha256).update(touched_at=clock.now()):
+            return False
+        BlobUse.objects.get_or_create(run_id=run_id, blob_id=ref.sha256)
+    return True

@@ -1,0 +1,245 @@
+"""Taking a due run: the fence grows, the lease begins, and what it waited for is looked at, in one transaction."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+from itertools import count
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from runs import registry
+from runs.conf import conf
+from runs.core.errors import DurableError
+from runs.core.graph import Graph
+from runs.engine import clock
+from runs.engine.boundaries import boundary
+from runs.engine.closing import close_step, line_of, lines_of
+from runs.engine.durably import durably
+from runs.engine.lease import Lease
+from runs.engine.state import StoredState
+from runs.engine.transition import move
+from runs.hooks import run_ended
+from runs.models import statuses
+from runs.models.entry import DONE, EFFECT, IN_DOUBT, INTERRUPT, OPEN, LedgerEntry
+from runs.models.run import Run
+
+log = logging.getLogger(__name__)
+
+MOST_DEATHS = 3
+Taken = tuple[Run, list[LedgerEntry], Graph, clock.Reading, float]
+
+EVERY_FOURTH = 4  # takes the oldest due run, whatever its priority
+
+
+class Claimer:
+    """The one claimer of a worker process."""
+
+    def __init__(self, worker: str, graphs: list[Graph] | None = None) -> None:
+        self.worker = worker
+        self.graphs = {(g.name, g.version): g for g in (registry.served() if graphs is None else graphs)}
+        self.queues = sorted({"default", *(graph.queue for graph in self.graphs.values())})
+        self.numbers = count(1)
+
+    def claim(self, *, alone: bool, only: object = None) -> tuple[Lease, list[LedgerEntry]] | None:
+        """The next due run and the entries of its step, or None when there is nothing to drive.
+
+        `alone`: the process holds no other run, so it may take one whose last claim ended without word.
+        `only`: a run id, to look at that run alone.
+        """
+        oldest_first = next(self.numbers) % EVERY_FOURTH == 0
+        while True:
+            boundary("claim")
+            taken = durably(lambda: self._take(alone, only, oldest_first))
+            boundary("claimed")
+            if taken is None:
+                return None
+            if isinstance(taken, Run):
+                continue  # recovered, parked again or ended: there was nothing to drive; look at the next
+            run, entries, graph, reading, began = taken
+            try:
+                state = StoredState.load(run.id, run.seq)
+                graph.restore(state.tree)
+            except DurableError as error:
+                self._spoilt(run, f"{type(error).__name__}: {error}")
+                continue
+            lease = Lease(run, graph, self.worker, reading, state)
+            lease.until = began + conf.lease_seconds
+            lease.questions_open = any(e.kind == INTERRUPT or e.status != DONE for e in entries)
+            return lease, entries
+
+    def due(self, now: datetime, alone: bool) -> QuerySet[Run]:
+        """Due runs that this worker may touch: those it serves, and those that a dead worker left."""
+        served = Q()
+        for name, version in self.graphs:
+            served |= Q(graph=name, version=version)
+        left = Q(leased_by__isnull=False)
+        drivable = (served & Q(leased_by=None)) if self.graphs else Q(pk__in=[])
+        if not alone:
+            drivable &= Q(silent=0)
+        # one queue by equality: then the index run_due gives the order, however many are due
+        queue = Q(queue=self.queues[0]) if len(self.queues) == 1 else Q(queue__in=self.queues)
+        return Run.objects.filter(queue & Q(wake_at__lte=now) & (left | drivable))
+
+    def _take(self, alone: bool, only: object, oldest_first: bool) -> Run | Taken | None:
+        began = clock.elapsed()
+        with transaction.atomic():
+            runs = self.due(clock.now(), alone)
+            if only is not None:
+                runs = runs.filter(pk=only)
+            runs = runs.order_by(*(["wake_at"] if oldest_first else ["priority", "wake_at"]))
+            run = runs.select_for_update(skip_locked=True, of=("self",)).first()
+            if run is None:
+                return None
+            now = clock.now()
+            if run.leased_by is not None:
+                return self._recover(run, now)
+            entries = []
+            if run.status != statuses.CREATED:
+                step = LedgerEntry.objects.filter(run=run, step=run.step + 1).select_related("decided_by")
+                entries = list(step.order_by("id"))
+            if run.status == statuses.WAITING and not _may_go_on(run, entries, now):
+                return run
+            kind = "wake" if run.status == statuses.WAITING else "claim"
+            lines = _take_answers(entries, now)
+            if kind == "wake":
+                lines = lines_of(entries)  # also what a person settled meanwhile
+            move(
+                run,
+                kind,
+                now,
+                actor=self.worker,
+                lines=lines,
+                status=statuses.RUNNING,
+                fence=run.fence + 1,
+                wake_at=now + conf.lease,
+                leased_by=self.worker,
+                alone=bool(run.silent),
+            )
+            return run, entries, self.graphs[run.graph, run.version], clock.Reading(now), began
+
+    def _recover(self, run: Run, now: datetime) -> Run:
+        """A claim that ended without word: a death if the run was driven alone; past the bound it is poison."""
+        deaths = run.deaths + run.alone
+        silent = run.silent + 1
+        left_by = f"{run.leased_by} ended without word in node {run.node!r}"
+        entries = LedgerEntry.objects.filter(run=run, step=run.step + 1)
+        if deaths > MOST_DEATHS:
+            lines = close_step(run, "cancelled", now, ended=True)
+            move(
+                run,
+                "fail",
+                now,
+                actor=self.worker,
+                reason=f"Poison: {deaths} workers that drove it alone died. {left_by}",
+                lines=lines.values(),
+                status=statuses.FAILED,
+                error_kind="poison",
+                error=f"Its node {run.node!r} killed {deaths} workers, the last one {run.leased_by}"
+                f" ({now:%Y-%m-%d %H:%M:%S} UTC).",
+                wake_at=None,
+                leased_by=None,
+                fence=run.fence + 1,
+                deaths=deaths,
+                silent=silent,
+                alone=False,
+                finished_at=now,
+            )
+            run_ended.send(sender=Run, run=run, now=now)
+            log.error("Run %s failed as poison: %s", run.id, left_by)
+            return run
+        move(
+            run,
+            "lost",
+            now,
+            actor=self.worker,
+            reason=left_by,
+            lines=lines_of(entries),
+            fence=run.fence + 1,
+            leased_by=None,
+            deaths=deaths,
+            silent=silent,
+            alone=False,
+            wake_at=now + suspect_delay(silent),
+        )
+        log.warning("Run %s recovered: %s", run.id, left_by)
+        return run
+
+    def _spoilt(self, run: Run, error: str) -> None:
+        """A stored state that cannot be read fails the run, which stays repairable; nothing was called."""
+
+        def fail() -> None:
+            with transaction.atomic():
+                held, now = Run.objects.lock(run.pk)
+                if held.fence != run.fence:
+                    return
+                lines = close_step(held, "cancelled", now, ended=True)
+                move(
+                    held,
+                    "fail",
+                    now,
+                    actor=self.worker,
+                    reason=error,
+                    lines=lines.values(),
+                    status=statuses.FAILED,
+                    error_kind="bad_state",
+                    error=error,
+                    wake_at=None,
+                    leased_by=None,
+                    finished_at=now,
+                )
+                run_ended.send(sender=Run, run=held, now=now)
+
+        durably(fail)
+        log.error("Run %s cannot be read: %s", run.id, error)
+
+
+def suspect_delay(silent: int) -> timedelta:
+    """None after the first silent end, then a second, doubling up to half a minute."""
+    return timedelta(seconds=0 if silent <= 1 else min(2.0 ** (silent - 2), 30.0))
+
+
+def _may_go_on(run: Run, entries: list[LedgerEntry], now: datetime) -> bool:
+    """Whether what a waiting run waits for is complete and effective; if not, it parks again, silently."""
+    awaited = [entry for entry in entries if entry.awaited]
+    for entry in awaited:
+        if entry.kind == INTERRUPT and entry.status == OPEN and _passed(entry.due_at, now):
+            entry.expire(run, now)
+    if all(_ready(entry, now) for entry in awaited):
+        return True
+    Run.objects.filter(pk=run.pk).update(wake_at=next_look(awaited, now))
+    return False
+
+
+def next_look(awaited: list[LedgerEntry], now: datetime) -> datetime | None:
+    """The earliest open deadline; and only if every one is answered, the latest moment they become effective."""
+    moments = [
+        entry.due_at for entry in awaited if entry.status in (OPEN, IN_DOUBT) and entry.due_at is not None
+    ]
+    if all(entry.status not in (OPEN, IN_DOUBT) for entry in awaited):
+        pending = [entry.effective_at for entry in awaited if entry.taken_at is None and entry.effective_at]
+        if pending:
+            moments.append(max(pending))
+    return min(moments, default=None)
+
+
+def _ready(entry: LedgerEntry, now: datetime) -> bool:
+    if entry.kind == EFFECT and entry.status == OPEN:
+        return entry.tried_at is None or _passed(entry.due_at, now)
+    if entry.status in (OPEN, IN_DOUBT):
+        return False
+    return entry.effective_at is None or entry.effective_at <= now
+
+
+def _passed(moment: datetime | None, now: datetime) -> bool:
+    return moment is not None and moment <= now
+
+
+def _take_answers(entries: list[LedgerEntry], now: datetime) -> list[list[object]]:
+    """Stamp what is answered and effective; from here on it cannot be undone."""
+    taken = [e for e in entries if e.taken_at is None and e.status not in (OPEN, IN_DOUBT) and _ready(e, now)]
+    for entry in taken:
+        entry.taken_at = now
+    LedgerEntry.objects.filter(pk__in=[entry.pk for entry in taken]).update(taken_at=now)
+    return [line_of(entry) for entry in taken]

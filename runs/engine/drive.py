@@ -1,0 +1,268 @@
+"""Driving a claimed run: node after node, a checkpoint after each, until it parks, ends or is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any  # states are the author's
+
+from django.db import connection
+
+from runs.core.commands import Command, Ended, Invoke, Pause, Together, carry_out, carry_out_async
+from runs.core.context import AsyncRun
+from runs.core.context import Run as NodeRun
+from runs.core.errors import Ambiguous, CodecError, DurableError, Transient
+from runs.core.executor import conclude, excuse, timed_out
+from runs.core.graph import END
+from runs.core.outcomes import Fails, LetsGo, Lost, Outcome, PutsOff, Stepped, Stop, Waits
+from runs.core.questions import Questions
+from runs.engine import clock
+from runs.engine.boundaries import boundary
+from runs.engine.claim import next_look
+from runs.engine.durably import durably_or_lost
+from runs.engine.lease import Lease
+from runs.engine.ledger import RowLedger
+from runs.engine.row_threads import RowThreads, and_part
+from runs.models.entry import LedgerEntry
+
+GATHER_THREADS = 16
+
+
+@dataclass
+class Drive:
+    """One claimed run on its way. `most_steps` bounds it (None: as far as it goes); `stop` asks it to hand back."""
+
+    lease: Lease
+    rows: list[LedgerEntry]
+    most_steps: int | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
+    inside_node: bool = False
+    node_since: float = 0.0
+
+    def run(self) -> Outcome | None:
+        """Drive in this thread. Returns the outcome that ended the drive, None if the run was handed back."""
+        if self.lease.graph.is_async:
+            rows = RowThreads(1)
+            try:
+                return asyncio.run(self.run_async(rows))
+            finally:
+                rows.close()
+        try:
+            while (outcome := self._next(self._execute)) is None:
+                if self._enough():
+                    self.lease.hand_back("stopping" if self.stop.is_set() else "enough steps")
+                    return None
+            return outcome
+        except Stop as stop:
+            return stop.outcome
+
+    async def run_async(self, rows: ThreadPoolExecutor) -> Outcome | None:
+        """The same on an event loop; what waits for the database waits in one of the threads of `rows`."""
+        loop = asyncio.get_running_loop()
+
+        async def in_thread(act: Callable[[], Any]) -> Any:
+            return await loop.run_in_executor(rows, act)
+
+        try:
+            while True:
+                questions, node_run = await in_thread(
+                    partial(self._begin, AsyncRun, partial(_do_async, rows))
+                )
+                outcome = await self._execute_async(questions, node_run, rows)
+                if (ended := await in_thread(partial(self._settle, outcome))) is not None:
+                    return ended
+                if self._enough():
+                    await in_thread(partial(self.lease.hand_back, "stopping"))
+                    return None
+        except Stop as stop:
+            return stop.outcome
+
+    def _enough(self) -> bool:
+        return self.stop.is_set() or (self.most_steps is not None and self.steps_done >= self.most_steps)
+
+    steps_done: int = 0
+
+    # -- one execution
+
+    def _next(self, execute: Callable[[Questions, NodeRun], Outcome]) -> Outcome | None:
+        questions, node_run = self._begin(NodeRun, _do_now)
+        return self._settle(execute(questions, node_run))
+
+    def _begin(self, face: type[NodeRun], do: Callable[[Command], Any]) -> tuple[Questions, NodeRun]:
+        questions = Questions(RowLedger(self.lease, self.rows))
+        self.state = self.lease.graph.restore(self.lease.state.tree)
+        self.node = self.lease.graph.nodes.get(self.lease.node)
+        if self.node is None:
+            self.lease.fail("bad_state", f"graph {self.lease.graph.name!r} has no node {self.lease.node!r}")
+            raise Stop(Fails("bad_state", "no such node"))
+        return questions, face(questions, do)
+
+    def _execute(self, questions: Questions, node_run: NodeRun) -> Outcome:
+        node = self.node
+        boundary("node")
+        self._enter()
+        try:
+            if node.is_async:
+                face = AsyncRun(questions, partial(_do_async, None))
+                returned = asyncio.run(
+                    asyncio.wait_for(node.fn(face, self.state), node.limit.total_seconds())
+                )
+            else:
+                returned = node.fn(node_run, self.state)
+        except BaseException as error:
+            return self._excused(questions, error)
+        finally:
+            self._exit()
+        return conclude(self.lease.graph, node, questions, self.state, returned)
+
+    async def _execute_async(self, questions: Questions, face: NodeRun, rows: ThreadPoolExecutor) -> Outcome:
+        node, loop = self.node, asyncio.get_running_loop()
+        self._enter()
+        try:
+            if node.is_async:
+                returned = await asyncio.wait_for(node.fn(face, self.state), node.limit.total_seconds())
+            else:
+                plain = NodeRun(questions, _do_now)
+                returned = await loop.run_in_executor(None, and_part, partial(node.fn, plain, self.state))
+        except BaseException as error:
+            return self._excused(questions, error)
+        finally:
+            self._exit()
+        return conclude(self.lease.graph, node, questions, self.state, returned)
+
+    def _enter(self) -> None:
+        self.node_since, self.inside_node = time.monotonic(), True
+
+    def _exit(self) -> None:
+        self.inside_node = False
+
+    def _excused(self, questions: Questions, error: BaseException) -> Outcome:
+        if isinstance(error, (KeyboardInterrupt, asyncio.CancelledError)):
+            raise error  # of this process, not of the node
+        if isinstance(error, TimeoutError) and self.node.is_async and questions.stopped is None:
+            error = timed_out(self.node)
+        return excuse(self.node, questions, self.lease.attempt + 1, error, questions.ledger.chance())
+
+    # -- its outcome, committed
+
+    def _settle(self, outcome: Outcome) -> Outcome | None:
+        """Commit an outcome. None: the run is still ours and goes on with its next node."""
+        lease = self.lease
+        match outcome:
+            case Stepped(target, state):
+                return self._step(target, state)
+            case Waits(keys):
+                lease.park(keys, self._wake_at(keys))
+            case PutsOff(delay, error, counts):
+                lease.put_off(delay, error, counts)
+            case Fails(kind, error):
+                lease.fail(kind, error)
+            case LetsGo(reason):
+                lease.hand_back(reason)
+            case Lost():
+                pass
+        return outcome
+
+    def _step(self, target: str, state: Any) -> Outcome | None:
+        lease = self.lease
+        if target != END and lease.step + 1 >= lease.graph.max_steps:
+            return self._settle(
+                Fails("loop_limit", f"{lease.step + 1} steps; the last node was {lease.node!r}")
+            )
+        try:
+            tree = lease.graph.flatten(state, lease.state.tree)
+            lease.commit_step(target, tree)
+        except CodecError as error:
+            return self._settle(Fails("bad_state", f"node {lease.node!r}: {error}"))
+        except DurableError as error:
+            return self._settle(Fails(error.error_kind or "permanent", f"node {lease.node!r}: {error}"))
+        self.steps_done += 1
+        self.rows = []
+        return Stepped(END, None) if target == END else None
+
+    def _wake_at(self, keys: tuple[str, ...]) -> Any:
+        """When a worker should look though nobody answers: as the rows say now, read after `answers` was."""
+        rows = LedgerEntry.objects.filter(run_id=self.lease.run_id, step=self.lease.step + 1, key__in=keys)
+        return next_look(durably_or_lost(lambda: list(rows)), self.lease.now())
+
+
+def _do_now(command: Command) -> Any:
+    match command:
+        case Pause(seconds):
+            time.sleep(clock.to_sleep(seconds))
+            return None
+        case Invoke():
+            boundary("call" if command.write else "read")
+            if command.is_async:
+                return asyncio.run(_timed(command))
+            result = command.fn(*command.positional, **command.arguments)
+            boundary("called" if command.write else "was read")
+            return result
+        case Together(works):
+            return _together(works)
+        case _:
+            return command()
+
+
+def _together(works: tuple[Any, ...]) -> list[Ended]:
+    """Works at once, each in a thread with a connection of its own."""
+
+    def one(work: Any) -> Ended:
+        try:
+            return Ended(carry_out(work, _do_now))
+        except BaseException as error:
+            return Ended(raised=error)
+        finally:
+            connection.close()
+
+    if len(works) == 1:
+        try:
+            return [Ended(carry_out(works[0], _do_now))]
+        except BaseException as error:
+            return [Ended(raised=error)]
+    with ThreadPoolExecutor(min(len(works), GATHER_THREADS)) as pool:
+        return list(pool.map(one, works))
+
+
+async def _do_async(rows: ThreadPoolExecutor, command: Command) -> Any:
+    loop = asyncio.get_running_loop()
+    match command:
+        case Pause(seconds):
+            return await asyncio.sleep(clock.to_sleep(seconds))
+        case Invoke():
+            boundary("call" if command.write else "read")
+            if command.is_async:
+                result = await _timed(command)
+            else:
+                call = partial(command.fn, *command.positional, **command.arguments)
+                result = await loop.run_in_executor(None, and_part, call)
+            boundary("called" if command.write else "was read")
+            return result
+        case Together(works):
+            return await asyncio.gather(*(_ended(rows, work) for work in works))
+        case _:
+            return await loop.run_in_executor(rows, command)
+
+
+async def _ended(rows: ThreadPoolExecutor, work: Any) -> Ended:
+    try:
+        return Ended(await carry_out_async(work, partial(_do_async, rows)))
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        return Ended(raised=error)
+
+
+async def _timed(command: Invoke) -> Any:
+    """An async tool is cancelled at its limit: a read may be asked again, a write is unknown."""
+    try:
+        call = command.fn(*command.positional, **command.arguments)
+        return await asyncio.wait_for(call, command.seconds)
+    except TimeoutError as error:
+        message = f"no answer within {command.seconds:g} s"
+        raise (Ambiguous(message) if command.write else Transient(message)) from error

@@ -1,0 +1,291 @@
+"""The ledger in rows: each act is one commit that carries the fence (DESIGN section 6)."""
+
+from __future__ import annotations
+
+import random
+import threading
+import uuid
+from datetime import datetime, timedelta
+from typing import Any, TypeVar  # recorded values are the author's
+
+from django.db import IntegrityError, transaction
+
+from runs import hooks, secrets
+from runs.conf import conf
+from runs.core import codec, ledger
+from runs.core.errors import Permanent, SecretFound
+from runs.core.ledger import DONE, FAILED, IN_DOUBT, INTERRUPT, OPEN, Entry
+from runs.core.outcomes import Lost, Stop
+from runs.core.words import storable_text
+from runs.engine import blobs, clock, sql
+from runs.engine.boundaries import boundary
+from runs.engine.closing import line_of
+from runs.engine.durably import durably_or_lost
+from runs.engine.entry_rows import entry_of, row_of
+from runs.engine.lease import Lease
+from runs.models.entry import LedgerEntry
+from runs.models.remark import Remark
+from runs.models.run import Run
+
+T = TypeVar("T")
+
+
+class RowLedger:
+    """The entries of the step in progress, as the claim saw them and as this execution changes them."""
+
+    def __init__(self, lease: Lease, rows: list[LedgerEntry]) -> None:
+        self.lease = lease
+        self.run_id = lease.run_text
+        self.node, self.step = lease.node, lease.step + 1
+        self.actor = lease.worker
+        self.operators = [lease.graph.operators] if lease.graph.operators else []
+        self.entries = {row.key: entry_of(row) for row in rows}
+        self.changing = threading.Lock()
+
+    # -- acts
+
+    def open(self, entry: Entry, tried: timedelta | None = None) -> Entry:
+        """The intent: committed before the call."""
+        now = self.lease.now()
+        if tried is not None:
+            entry.tried_at, entry.due_at = now, now + tried + conf.lease
+            entry.attempts += 1
+        return self._add(entry, now)
+
+    def ask(self, entry: Entry, due: timedelta | datetime | None) -> Entry:
+        """Open a question to people; whoever listens writes the approval in the same transaction."""
+        now = self.lease.now()
+        entry.due_at = now + due if isinstance(due, timedelta) else due
+        self.lease.questions_open = True
+        return self._add(entry, now)
+
+    def record(self, entry: Entry, value: Any) -> Entry:
+        """The outcome; the author gets the stored, decoded form, also the first time."""
+        tree = codec.flatten(value)
+        if entry.kind == ledger.VALUE:  # the node's own words, which it could have put otherwise
+            self._refuse_secret_in(tree, entry.name)
+        tree = secrets.guard().redact_tree(tree)
+        text = codec.encode(tree, sort=True)
+        stored = blobs.offload_text(
+            self.lease.run_id, text, entry.key, conf.blob_bytes, conf.value_limit_bytes
+        )
+        now = self.lease.now()
+        entry.result, entry.status = text, DONE
+        self._settle(entry, now, {"status": DONE, "result": stored}, late=text)
+        return entry
+
+    def fail(self, entry: Entry, kind: str, message: str) -> Entry:
+        message = self._words(message)
+        entry.status, entry.error_kind, entry.error = FAILED, kind, message
+        changes = {"status": FAILED, "error_kind": kind, "error": message}
+        self._settle(entry, self.lease.now(), changes, late=message)
+        return entry
+
+    def try_again(self, entry: Entry, limit: timedelta) -> None:
+        now = self.lease.now()
+        entry.status, entry.tried_at, entry.due_at = OPEN, now, now + limit + conf.lease
+        entry.attempts += 1
+        self._change(entry, {"tried_at": now, "due_at": entry.due_at, "attempts": entry.attempts})
+
+    def failed_try(self, entry: Entry, message: str) -> None:
+        entry.tried_at, entry.due_at, entry.error = None, None, self._words(message)
+        if entry.id is None:
+            self._add(entry, self.lease.now())
+        else:
+            self._change(
+                entry, {"tried_at": None, "due_at": None, "error": entry.error, "attempts": entry.attempts}
+            )
+
+    def doubt(self, entry: Entry, message: str) -> None:
+        entry.status, entry.error = IN_DOUBT, self._words(message)
+        self._change(entry, {"status": IN_DOUBT, "error": entry.error})
+
+    def supersede(self, entry: Entry) -> None:
+        """A question whose subject has changed: closed, and asked anew under the next number."""
+
+        def close() -> LedgerEntry | None:
+            with transaction.atomic():
+                run, at = Run.objects.lock(self.lease.run_id)
+                if run.fence != self.lease.fence:
+                    return None
+                row = LedgerEntry.objects.get(pk=entry.id)
+                LedgerEntry.objects.filter(pk=row.pk).update(status="cancelled", answered_at=at)
+                row.refresh_from_db()
+                hooks.interrupt_closed.send(
+                    sender=LedgerEntry, run=run, entry=row, outcome="superseded", now=at
+                )
+            return row
+
+        entry.status = ledger.CANCELLED
+        boundary("supersede")
+        row = self._fenced(durably_or_lost(close))
+        boundary("superseded")
+        with self.lease.lock:
+            self.lease.lines[entry.key] = line_of(row)
+
+    def remark(self, entry: Entry | None, kind: str, body: str) -> None:
+        """Evidence outside the chain; the one thing that may come late."""
+        boundary("remark")
+        Remark.objects.create(
+            run_id=self.lease.run_id,
+            entry_id=entry.id if entry is not None else None,
+            kind=kind,
+            worker=self.actor,
+            fence=self.lease.fence,
+            body=self._words(body),
+            at=clock.now(),
+        )
+
+    # -- look-ups
+
+    def admit(self, entry: Entry) -> None:
+        """Raises SecretFound, naming the path, if the question holds a secret's value: before anything is called."""
+        guard = secrets.guard()
+        for word in (entry.key, entry.name):
+            guard.refuse(word, "the key")
+        if guard.find(entry.request):
+            self._refuse_secret_in(codec.decode(entry.request), entry.name)
+            guard.refuse(entry.request, entry.name)
+
+    def _refuse_secret_in(self, tree: Any, name: str) -> None:
+        if found := secrets.guard().locate(tree):
+            path, secret = found
+            raise SecretFound(f"{name} {path}", secret)
+
+    def may_call(self, entry: Entry | None) -> bool:
+        """Right before a call: the lease covers a heartbeat, and the intent is younger than a lease less that."""
+        margin = conf.heartbeat_seconds
+        young = (
+            entry is None
+            or entry.tried_at is None
+            or ((self.lease.now() - entry.tried_at).total_seconds() <= conf.lease_seconds - margin)
+        )
+        return young and self.lease.covers(margin)
+
+    def holder(self, idempotency_key: str) -> tuple[str, Entry] | None:
+        holders = LedgerEntry.objects.select_related("decided_by").filter(idempotency_key=idempotency_key)
+        row = durably_or_lost(holders.first)
+        if row is None:
+            return None
+        entry = entry_of(row)
+        if row.decided_by is not None:
+            proposed = row.decided_by.request_value()["payload"]
+            entry.proposal_digest = codec.digest(codec.dumps(proposed))
+        return str(row.run_id), entry
+
+    def now(self) -> datetime:
+        return self.lease.now()
+
+    def chance(self) -> float:
+        return random.random()
+
+    def uuid(self) -> uuid.UUID:
+        return uuid.uuid4()
+
+    def secret(self, name: str) -> str:
+        return secrets.reveal(name)
+
+    def put(self, content: bytes, media_type: str) -> codec.BlobRef:
+        secrets.guard().refuse(content.decode("utf-8", "replace"), "blob")
+        secrets.guard().refuse(media_type, "the blob's media type")
+        return durably_or_lost(
+            lambda: blobs.put(self.lease.run_id, content, media_type, conf.value_limit_bytes)
+        )
+
+    def read(self, blob: codec.BlobRef) -> bytes:
+        return blobs.read(self.lease.run_id, blob.sha256)
+
+    # -- how an act is written
+
+    def _add(self, entry: Entry, now: datetime) -> Entry:
+        self.admit(entry)
+        entry.step = self.step
+        row = row_of(entry, self.lease.run_id, self.entries, self.actor, now)
+
+        def insert() -> int | None:
+            if entry.kind != INTERRUPT:
+                return sql.add_entry(self.lease.run_id, self.lease.fence, row)
+            with transaction.atomic():
+                added = sql.add_entry(self.lease.run_id, self.lease.fence, row)
+                if added is not None:
+                    hooks.interrupt_opened.send(
+                        sender=LedgerEntry,
+                        run=Run.objects.get(pk=self.lease.run_id),
+                        entry=LedgerEntry.objects.get(pk=added),
+                        request=codec.loads(entry.request),
+                        now=now,
+                    )
+            return added
+
+        boundary(f"open {entry.kind}")
+        try:
+            entry.id = self._fenced(durably_or_lost(insert, again=lambda: self._mine(entry) or insert()))
+        except IntegrityError as error:
+            raise self._taken(entry, error) from error
+        boundary(f"opened {entry.kind}")
+        with self.changing:
+            self.entries[entry.key] = entry
+        self._saw(entry, now)
+        return entry
+
+    def _settle(self, entry: Entry, now: datetime, changes: dict[str, Any], late: str) -> None:
+        """Record an outcome: of an open entry, or of a read or value that had none until now."""
+        changes |= {"answered_at": now, "answered_by": self.actor, "effective_at": now, "taken_at": now}
+        try:
+            if entry.id is None:
+                kept = entry.result
+                entry.result = changes.get("result", entry.result)
+                try:
+                    self._add(entry, now)
+                finally:
+                    entry.result = kept
+                self._saw(entry, now)  # the text itself, not the reference that stands in the row
+            else:
+                self._change(entry, changes | {"attempts": entry.attempts})
+        except Stop:
+            self.remark(entry, "late_result", late)
+            raise
+
+    def _change(self, entry: Entry, changes: dict[str, Any]) -> None:
+        boundary(f"change {entry.kind}")
+        act = lambda: sql.change_entry(  # noqa: E731
+            self.lease.run_id, self.lease.fence, entry.id, (OPEN, IN_DOUBT), changes
+        )
+        self._fenced(durably_or_lost(act, again=lambda: self._already(entry, changes) or act()))
+        boundary(f"changed {entry.kind}")
+        self._saw(entry, changes.get("answered_at"))
+
+    def _fenced(self, written: T) -> T:
+        if not written:
+            self.lease.lost.set()
+            raise Stop(Lost(f"run {self.run_id}: another worker or a verb has taken it"))
+        return written
+
+    def _mine(self, entry: Entry) -> int | None:
+        """After a fault: the id of the entry that an earlier try of this very act has inserted."""
+        row = LedgerEntry.objects.filter(run_id=self.lease.run_id, step=self.step, key=entry.key).first()
+        return row.pk if row is not None and row.request_digest == entry.request_digest else None
+
+    def _already(self, entry: Entry, changes: dict[str, Any]) -> bool:
+        return LedgerEntry.objects.filter(pk=entry.id, run__fence=self.lease.fence, **changes).exists()
+
+    def _taken(self, entry: Entry, error: Exception) -> Permanent:
+        key = entry.idempotency_key or entry.key
+        held = LedgerEntry.objects.filter(idempotency_key=entry.idempotency_key).first()
+        owner = f"run {held.run_id}" if held is not None else str(error)
+        return Permanent(f"key {key!r} is taken by {owner}; put {{run_id}} into the key, or use another")
+
+    def _saw(self, entry: Entry, at: datetime | None) -> None:
+        answered = entry.status in (DONE, FAILED)
+        self.lease.saw(
+            entry.key,
+            entry.kind,
+            entry.status,
+            entry.request_digest,
+            entry.result,
+            self.actor if answered else "",
+            at if answered else None,
+        )
+
+    def _words(self, message: str) -> str:
+        return storable_text(secrets.guard().redact(message))

@@ -1,0 +1,282 @@
+"""A shift: one bounded time in which a process claims due runs and drives up to N of them at once.
+
+The rows are the truth; what calls a shift (a bell in django-q2, `tick`, a test) is only a reason to look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+from django.db import connection, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from runs import registry
+from runs.conf import conf
+from runs.core import codec
+from runs.core.executor import timed_out
+from runs.core.graph import Graph
+from runs.engine import clock, sql
+from runs.engine.claim import Claimer
+from runs.engine.drive import Drive
+from runs.engine.durably import durably
+from runs.engine.reclaim import take_from_stuck
+from runs.engine.row_threads import RowThreads
+from runs.models.run import Run
+from runs.models.worker import GraphVersion, Worker
+
+log = logging.getLogger(__name__)
+
+LINGER_SECONDS = 1.0
+LONGEST_SECONDS = 600.0
+IDLE_PAUSE_SECONDS = 0.05
+
+
+class Shift:
+    """`seconds` and `steps` bound it; with neither it goes on for LONGEST_SECONDS. `work()` returns the steps done."""
+
+    def __init__(
+        self,
+        *,
+        seconds: float = LONGEST_SECONDS,
+        steps: int | None = None,
+        linger: float = LINGER_SECONDS,
+        bell: str = "",
+        runs_at_once: int | None = None,
+        only: object = None,
+    ) -> None:
+        self.deadline = time.monotonic() + seconds
+        self.most_steps = steps
+        self.linger, self.bell, self.only = linger, bell, only
+        self.runs_at_once = runs_at_once or (conf.shift_runs if steps is None else 1)
+        self.name = worker_name()
+        self.drives: dict[object, tuple[Drive, Future]] = {}
+        self.stopping = threading.Event()
+        self.ended = threading.Event()
+        self.lost_threads = 0
+        self.connections: dict[int, BaseDatabaseWrapper] = {}
+        self.steps_done = 0
+        self.pool = ThreadPoolExecutor(self.runs_at_once, thread_name_prefix="drive")
+        self.rows = RowThreads(4)
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    def work(self) -> int:
+        """Claim and drive until the time is up, nothing is due any more, or someone asks to stop."""
+        graphs, refused = servable(registry.served())
+        claimer = Claimer(self.name, graphs)
+        self._sign_in(graphs, refused)
+        beats = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        beats.start()
+        try:
+            self._claim_and_drive(claimer)
+        finally:
+            self._wind_down()
+            self.ended.set()
+            beats.join(conf.heartbeat_seconds + 5)
+            Worker.objects.filter(pk=self.name).delete()
+        return self.steps_done
+
+    # -- the one loop
+
+    def _claim_and_drive(self, claimer: Claimer) -> None:
+        idle_since = time.monotonic()
+        while not self._over():
+            self._reap()
+            if self._full():
+                self._wait_for_one()
+                continue
+            taken = claimer.claim(alone=not self.drives, only=self.only)
+            if taken is None:
+                if self.drives:
+                    self._wait_for_one()
+                    idle_since = time.monotonic()
+                elif time.monotonic() - idle_since >= self.linger:
+                    return
+                else:
+                    time.sleep(IDLE_PAUSE_SECONDS)
+                continue
+            idle_since = time.monotonic()
+            self._begin(Drive(*taken, most_steps=self._steps_left()))
+
+    def _over(self) -> bool:
+        enough = self.most_steps is not None and self.steps_done >= self.most_steps
+        return (
+            self.stopping.is_set() or time.monotonic() >= self.deadline or enough or bool(self.lost_threads)
+        )
+
+    def _steps_left(self) -> int | None:
+        return None if self.most_steps is None else self.most_steps - self.steps_done
+
+    def _full(self) -> bool:
+        """No more are claimed beside a suspect, nor while an old suspect waits for an empty process."""
+        if len(self.drives) >= self.runs_at_once:
+            return True
+        if any(drive.lease.alone for drive, _ in self.drives.values()):
+            return True
+        return bool(self.drives) and self._suspect_starves()
+
+    def _suspect_starves(self) -> bool:
+        since = clock.now() - timedelta(seconds=conf.lease_seconds)
+        return Run.objects.filter(silent__gt=0, leased_by=None, wake_at__lt=since).exists()
+
+    def _begin(self, drive: Drive) -> None:
+        run_id = drive.lease.run_id
+        if drive.lease.graph.is_async:
+            future = asyncio.run_coroutine_threadsafe(drive.run_async(self.rows), self._loop())
+        else:
+            future = self.pool.submit(self._in_thread, drive)
+        self.drives[run_id] = (drive, future)
+
+    def _in_thread(self, drive: Drive) -> object:
+        """A thread keeps its connection for the next run; the shift closes them all at its end."""
+        self.connections[threading.get_ident()] = connections["default"]
+        return drive.run()
+
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        if self.loop is None:
+            self.loop = asyncio.new_event_loop()
+            self.loop_thread = threading.Thread(target=self.loop.run_forever, name="async nodes", daemon=True)
+            self.loop_thread.start()
+        return self.loop
+
+    def _wait_for_one(self) -> None:
+        """Until a drive ends, but not long: a new run may be due meanwhile."""
+        until = time.monotonic() + IDLE_PAUSE_SECONDS
+        while time.monotonic() < until and not any(future.done() for _, future in self.drives.values()):
+            time.sleep(0.002)
+        self._reap()
+
+    def _reap(self) -> None:
+        for run_id, (drive, future) in list(self.drives.items()):
+            if future.done():
+                del self.drives[run_id]
+                self.steps_done += drive.steps_done
+                if error := future.exception():
+                    log.error("Run %s: the drive ended by a fault", run_id, exc_info=error)
+            elif self._stuck(drive):
+                del self.drives[run_id]
+                self.lost_threads += 1
+                drive.lease.lost.set()
+                take_from_stuck(drive.lease, timed_out(drive.node).message)
+                log.error("Run %s: node %s is over its limit; its thread is lost", run_id, drive.lease.node)
+
+    def _stuck(self, drive: Drive) -> bool:
+        """A sync node over its limit: a Python thread cannot be stopped, so the run is taken from it."""
+        if not drive.inside_node or drive.node.is_async:
+            return False
+        return time.monotonic() - drive.node_since > drive.node.limit.total_seconds()
+
+    def _wind_down(self) -> None:
+        """Hand back what is between nodes and wait for the nodes, whose hearts still beat: their limits bound them.
+
+        Asked to stop, wait no longer than the grace, and leave the rest to their leases.
+        """
+        for drive, _ in self.drives.values():
+            drive.stop.set()
+        since = None
+        while self.drives:
+            if self.stopping.is_set():
+                since = since or time.monotonic()
+                if time.monotonic() - since >= conf.grace_seconds:
+                    break
+            self._wait_for_one()
+        for _, future in self.drives.values():
+            future.cancel()  # stops an async node; a thread goes on until its next question
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        for kept in self.connections.values():
+            kept.inc_thread_sharing()
+            kept.close()
+        if self.loop is not None:
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self.loop_thread.join(conf.grace_seconds)
+            if not self.loop.is_running():
+                self.loop.run_until_complete(self.loop.shutdown_default_executor())
+                self.loop.close()
+        self.rows.close()
+        if self.drives or self.lost_threads:
+            log.warning("The shift ends with %s runs inside a node; their leases run out", len(self.drives))
+
+    # -- the worker's row
+
+    def _sign_in(self, graphs: list[Graph], refused: dict[str, str]) -> None:
+        now = clock.now()
+        Worker.objects.filter(seen_at__lt=now - timedelta(days=1)).delete()
+        Worker.objects.create(
+            name=self.name,
+            host=platform.node()[:100],
+            boot_id=boot_id(),
+            pid=os.getpid(),
+            started_at=now,
+            seen_at=now,
+            serves=codec.dumps([[graph.name, graph.version] for graph in graphs]),
+            refuses=codec.dumps(refused),
+            bell=self.bell,
+        )
+
+    def _beat(self) -> None:
+        """Every third of a lease: move the leases that are still ours, and learn whether to stop."""
+        while not self.ended.wait(conf.heartbeat_seconds):
+            try:
+                self._beat_once()
+            except Exception:
+                log.exception("A heartbeat did not reach the database; the leases run on until they end")
+                connection.close()
+        connection.close()
+
+    def _beat_once(self) -> None:
+        held = [(drive.lease.run_id, drive.lease.fence, drive) for drive, _ in list(self.drives.values())]
+        began = clock.elapsed()
+        now = clock.now()
+        mine = sql.heartbeat(self.name, [(run, fence) for run, fence, _ in held], now + conf.lease)
+        for run, _, drive in held:
+            if run in mine:
+                drive.lease.extended(began)
+        holds = codec.dumps([[str(run), fence] for run, fence, _ in held])
+        with transaction.atomic():
+            Worker.objects.filter(pk=self.name).update(seen_at=now, holds=holds)
+            row = Worker.objects.filter(pk=self.name).values_list("stopping", flat=True).first()
+        if row:
+            self.stopping.set()
+            for _, _, drive in held:
+                drive.stop.set()
+
+
+def servable(graphs: list[Graph]) -> tuple[list[Graph], dict[str, str]]:
+    """Those whose shape is the one stored under their version; the others with what to do about it."""
+    from runs.engine.starting import remember
+
+    served, refused = [], {}
+    for graph in graphs:
+        durably(lambda graph=graph: remember(graph, clock.now()))
+        stored = GraphVersion.objects.get(graph=graph.name, version=graph.version)
+        if stored.fingerprint == graph.fingerprint:
+            served.append(graph)
+        else:
+            refused[f"{graph.name} {graph.version}"] = (
+                "the graph has changed under this version: bump the version"
+            )
+            log.error(
+                "Graph %s version %s has another shape than is stored: bump its version",
+                graph.name,
+                graph.version,
+            )
+    return served, refused
+
+
+def worker_name() -> str:
+    """Never used twice, also not after a restart of the host."""
+    return f"{platform.node()[:40]}:{boot_id()[:8]}:{os.getpid()}:{time.time_ns():x}"
+
+
+def boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return "unknown"

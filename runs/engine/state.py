@@ -1,0 +1,122 @@
+"""A run's state in memory, and as its checkpoints keep it: snapshots, and patches against the one before."""
+
+from __future__ import annotations
+
+from typing import Any  # plain trees
+
+from runs.conf import conf
+from runs.core import codec, patch
+from runs.core.errors import CodecError, SecretFound, TooLarge
+from runs.engine import blobs
+from runs.secrets import guard
+
+BODIES = (
+    "SELECT seq, snapshot, body FROM runs_checkpoint WHERE run_id = %s AND seq <= %s AND seq >= COALESCE(("
+    "SELECT MAX(seq) FROM runs_checkpoint WHERE run_id = %s AND seq <= %s AND snapshot), 0)"
+    " AND body <> '' ORDER BY seq"
+)
+
+
+class StoredState:
+    """`tree` is what the node sees, as plain JSON; `stored` the same with long texts in blobs."""
+
+    __slots__ = ("run_id", "tree", "stored", "snapshot_bytes", "patches_bytes", "blob_bytes", "limit")
+
+    def __init__(self, run_id: Any) -> None:
+        self.run_id = run_id
+        self.tree: Any = None
+        self.stored: Any = None
+        self.snapshot_bytes = 0
+        self.patches_bytes = 0
+        self.blob_bytes, self.limit = conf.blob_bytes, conf.value_limit_bytes
+
+    @classmethod
+    def load(cls, run_id: Any, seq: int) -> StoredState:
+        """The state at a checkpoint, in one query (and the blobs). Raises CodecError for what cannot be read."""
+        state = cls(run_id)
+        bodies = _bodies(run_id, seq)
+        if not bodies or not bodies[0][1]:
+            raise CodecError("$", f"run {run_id} has no snapshot at or before checkpoint {seq}")
+        base = codec.decode(bodies[0][2])
+        patches = [codec.decode(body) for _, _, body in bodies[1:]]
+        try:
+            state.stored = patch.apply_all(base, patches) if patches else base
+        except Exception as error:
+            raise CodecError("$", f"the patches of run {run_id} do not apply: {error}") from error
+        state.snapshot_bytes = len(bodies[0][2])
+        state.patches_bytes = sum(patch.weight(len(body)) for _, _, body in bodies[1:])
+        has_blobs = any(blobs.OFFLOADED in body for _, _, body in bodies)
+        state.tree = blobs.load_tree(run_id, state.stored) if has_blobs else state.stored
+        return state
+
+    def begin(self, tree: Any) -> str:
+        """The first snapshot's text."""
+        self.stored = self._offloaded(tree)
+        self.tree = tree
+        text = codec.encode(self.stored)
+        self._admit(text, tree)
+        self.snapshot_bytes, self.patches_bytes = len(text), 0
+        return text
+
+    def change(self, tree: Any) -> Change:
+        """What the next checkpoint keeps. Nothing here is changed until `Change.accept()`, after the commit."""
+        if tree is self.tree:
+            return Change(self, tree, self.stored, "", False)
+        stored = tree
+        if self.stored is not self.tree:
+            stored = self._offloaded(tree)
+        operations = patch.diff(self.stored, stored)
+        if not operations:
+            return Change(self, tree, stored, "", False)
+        text = codec.encode(operations)
+        if len(text) > self.blob_bytes and stored is tree:
+            stored = self._offloaded(tree)
+            if stored is not tree:
+                text = codec.encode(patch.diff(self.stored, stored))
+        snapshot = patch.snapshot_due(self.patches_bytes, len(text), self.snapshot_bytes)
+        if snapshot:
+            text = codec.encode(stored)
+        self._admit(text, tree)
+        return Change(self, tree, stored, text, snapshot)
+
+    def _offloaded(self, tree: Any) -> Any:
+        stored = blobs.offload_tree(self.run_id, tree, self.tree, self.stored, self.blob_bytes, self.limit)
+        return tree if stored == tree else stored
+
+    def _admit(self, text: str, tree: Any) -> None:
+        """The hard limit and the secrets guard; both name what is wrong before anything is written."""
+        size = self.snapshot_bytes + self.patches_bytes + len(text)
+        if size > self.limit and max(len(text), self._exact()) > self.limit:
+            raise TooLarge("$", size, self.limit)
+        watch = guard()
+        if (name := watch.find(text)) is not None:
+            raise SecretFound(*(watch.locate(tree) or ("$", name)))
+
+    def _exact(self) -> int:
+        return len(codec.encode(self.stored))
+
+
+class Change:
+    """A body to be committed, and the state as it is once that has happened."""
+
+    __slots__ = ("state", "tree", "stored", "text", "snapshot")
+
+    def __init__(self, state: StoredState, tree: Any, stored: Any, text: str, snapshot: bool) -> None:
+        self.state, self.tree, self.stored, self.text, self.snapshot = state, tree, stored, text, snapshot
+
+    def accept(self) -> None:
+        state = self.state
+        state.tree, state.stored = self.tree, self.stored
+        if self.snapshot:
+            state.snapshot_bytes, state.patches_bytes = len(self.text), 0
+        elif self.text:
+            state.patches_bytes += patch.weight(len(self.text))
+
+
+def _bodies(run_id: Any, seq: int) -> list[tuple[int, bool, str]]:
+    from django.db import connection
+
+    key = run_id if connection.vendor == "postgresql" else run_id.hex
+    with connection.cursor() as cursor:
+        cursor.execute(BODIES, [key, seq, key, seq])
+        return [(row[0], bool(row[1]), row[2]) for row in cursor.fetchall()]

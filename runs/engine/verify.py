@@ -1,0 +1,129 @@
+"""Does a run's trail still say what was written? The first row that was changed, removed or moved, in words.
+
+Pure over rows: each checkpoint's digests are computed again from its columns, and each ledger entry is compared with
+the last checkpoint that names it (DESIGN section 10). `also` adds the trails that other apps keep beside a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from runs.core import codec
+from runs.core.chain import Link
+from runs.core.errors import DurableError
+from runs.engine import blobs
+from runs.engine.closing import line_of
+from runs.models.checkpoint import Checkpoint
+from runs.models.entry import IN_DOUBT, OPEN, LedgerEntry
+from runs.models.run import Run
+
+KEY, STATUS, REQUEST_DIGEST = 0, 2, 3
+LEAVES_THE_STEP = ("step", "complete")  # these count the step that they end; the others the one before
+
+_also: list[Callable[[Run], str | None]] = []
+
+
+def also(first_bad: Callable[[Run], str | None]) -> None:
+    """Verify this of every run as well: the first bad row in words, or None."""
+    _also.append(first_bad)
+
+
+def first_bad_row(run: Run) -> str | None:
+    """Which row of the run does not hold and why, or None when all of it does."""
+    links = list(Checkpoint.objects.filter(run=run).order_by("seq"))
+    entries = list(LedgerEntry.objects.filter(run=run).order_by("id"))
+    bad = _of_chain(run, links) or _of_ledger(run, links, entries)
+    return bad or next((found for check in _also if (found := check(run)) is not None), None)
+
+
+def _of_chain(run: Run, links: list[Checkpoint]) -> str | None:
+    before = ""
+    for seq, row in enumerate(links):
+        if row.seq != seq:
+            return f"Checkpoint {seq} is missing: checkpoint {row.seq} follows {seq - 1}."
+        name = f"Checkpoint {seq} ({row.kind}, {row.at:%Y-%m-%d %H:%M:%S} UTC)"
+        link = _link(row, before)
+        if link.body_digest != row.body_digest:
+            return f"{name}: its body was changed; it does not fit its digest."
+        if link.digest != row.digest:
+            return f"{name} was changed or moved: it does not fit its digest, which covers the one before."
+        before = row.digest
+    if len(links) != run.seq + 1:
+        return (
+            f"Checkpoint {len(links)} is missing: the run counts {run.seq}, the last one is {len(links) - 1}."
+        )
+    last = links[-1]
+    if run.head != before:
+        return f"Checkpoint {last.seq} ({last.kind}) is not the one that the run names as its head."
+    if (run.status, run.step, run.fence) != (last.status, last.step, last.fence):
+        return (
+            f"The run's own row was changed after checkpoint {last.seq}: it says {run.status}, step {run.step}, "
+            f"fence {run.fence}; the checkpoint says {last.status}, step {last.step}, fence {last.fence}."
+        )
+    return None
+
+
+def _link(row: Checkpoint, before: str) -> Link:
+    return Link(
+        run=str(row.run_id),
+        seq=row.seq,
+        kind=row.kind,
+        step=row.step,
+        node=row.node,
+        status=row.status,
+        version=row.version,
+        attempt=row.attempt,
+        fence=row.fence,
+        actor=row.actor,
+        reason=row.reason,
+        at=row.at,
+        body=row.body,
+        snapshot=row.snapshot,
+        salt=bytes(row.salt),
+        before=before,
+        entries=row.entries,
+    ).seal()
+
+
+def _of_ledger(run: Run, links: list[Checkpoint], entries: list[LedgerEntry]) -> str | None:
+    """Each entry against the last list that names it; a list that names an entry which is gone is a fault as well."""
+    named: dict[tuple[int, str], tuple[int, list[object]]] = {}
+    for link in links:
+        step = link.step if link.kind in LEAVES_THE_STEP else link.step + 1
+        for line in codec.decode(link.entries):
+            named[step, line[KEY]] = link.seq, line
+    there = {(entry.step, entry.key): entry for entry in entries}
+    for (step, key), (seq, _) in named.items():
+        if (step, key) not in there:
+            return f"Ledger entry {key!r} of step {step} is missing: checkpoint {seq} names it."
+    for place, entry in there.items():
+        if place in named:
+            fault = _difference(run, entry, *named[place])
+        else:
+            fault = None if _in_progress(run, entry) else "was added: no checkpoint names it"
+        if fault:
+            return f"Ledger entry {entry.key!r} of step {entry.step} {fault}."
+    return None
+
+
+def _difference(run: Run, entry: LedgerEntry, seq: int, line: list[object]) -> str | None:
+    try:
+        now = line_of(entry)
+        request = blobs.load_text(entry.run_id, entry.request, entry.key)
+    except DurableError as error:
+        return f"cannot be read: {error}"
+    if codec.digest(request) != entry.request_digest:
+        return "has another request than its digest says"
+    if now == line:
+        return None
+    pending = line[STATUS] in (OPEN, IN_DOUBT) and _in_progress(run, entry)
+    if pending and now[REQUEST_DIGEST] == line[REQUEST_DIGEST]:
+        return None  # answered, tried or settled since; the next checkpoint covers it
+    names = ("key", "kind", "status", "request", "result", "answered by", "answered at", "approval")
+    changed = [name for name, was, is_ in zip(names, line, now, strict=True) if was != is_]
+    return f"was changed after checkpoint {seq}: {', '.join(changed)}"
+
+
+def _in_progress(run: Run, entry: LedgerEntry) -> bool:
+    """Whether a coming checkpoint will cover it."""
+    return not run.ended and entry.step == run.step + 1

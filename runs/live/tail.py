@@ -1,0 +1,86 @@
+"""What changed since the last look, read from the ends of the tables that grow with every change."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.db import connection, models
+
+from runs.live.gaps import Horizon, Seen
+from runs.live.watching import Changed
+from runs.models import Checkpoint, LedgerEntry
+
+MOST_ROWS = 5_000  # in one look at one table; the rest comes with the next
+LOOK_BACK = 200  # among the last rows, ids of transactions that are still under way may be missing
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A table to which every change adds a row. `names`: word of a subject -> the field with that thing's id."""
+
+    table: type[models.Model]
+    names: Mapping[str, str]
+
+
+_sources: list[Source] = [
+    Source(Checkpoint, {"run": "run_id"}),
+    Source(LedgerEntry, {"run": "run_id"}),  # a long step shows what it has asked before it commits
+]
+
+
+def follow(*sources: Source) -> None:
+    for source in sources:
+        if source not in _sources:
+            _sources.append(source)
+
+
+class Tail:
+    """Reads in one thread at a time. A look that fails leaves everything to the next."""
+
+    def __init__(self) -> None:
+        self.ends: list[tuple[Source, Seen]] = []
+        self.has_more = False
+
+    def look(self) -> Changed:
+        """Of which things rows were added since the last look. The first one only finds the ends."""
+        if not self.ends:
+            self.ends = [(source, _end_of(source)) for source in _sources]
+            return {}
+        horizon = _horizon() if any(seen.missing for _source, seen in self.ends) else None
+        changed: defaultdict[str, set[uuid.UUID]] = defaultdict(set)
+        has_more = False
+        for source, seen in self.ends:
+            fields = list(source.names.values())
+            table = source.table._default_manager.order_by("pk").values_list("pk", *fields)
+            rows = list(table.filter(pk__gt=seen.last)[:MOST_ROWS])
+            has_more |= len(rows) == MOST_ROWS
+            if seen.missing:
+                rows += table.filter(pk__in=list(seen.missing))
+            new = seen.take([row[0] for row in rows], horizon)
+            for key, *things in rows:
+                if key in new:
+                    for word, thing in zip(source.names, things, strict=True):
+                        changed[word].add(thing)
+        self.has_more = has_more
+        return changed
+
+
+def _end_of(source: Source) -> Seen:
+    ids = list(source.table._default_manager.order_by("-pk").values_list("pk", flat=True)[:LOOK_BACK])
+    seen = Seen(last=min(ids, default=1) - 1, in_order=connection.vendor != "postgresql")
+    seen.take(ids)
+    return seen
+
+
+def _horizon() -> Horizon | None:
+    if connection.vendor != "postgresql":
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_snapshot_xmin(now)::text::bigint, pg_snapshot_xmax(now)::text::bigint"
+            " FROM pg_current_snapshot() AS now"
+        )
+        return Horizon(*cursor.fetchone())

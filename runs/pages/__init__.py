@@ -1,0 +1,1 @@
+"""The run console: what pages show, and how it is drawn."""

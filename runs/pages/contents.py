@@ -1,0 +1,283 @@
+"""What the page of one run shows: its rows, read once, in the shape that the templates want."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from runs.core.errors import DurableError
+from runs.engine.state import StoredState
+from runs.models import Blob, Checkpoint, GraphVersion, LedgerEntry, Run
+from runs.pages import elsewhere, sentences, words
+from runs.pages.differences import ABSENT, Difference, differences
+from runs.pages.pictures import Picture, draw
+from runs.pages.story import Story, tell
+from runs.pages.timeline import Timeline, lay_out
+
+CHECKPOINTS_SHOWN = 400
+ENTRIES_SHOWN = 300
+STEPS_SHOWN = 40
+LINE_SHOWN = 600  # letters of one value in a difference
+
+HEAVY = ("body", "entries", "salt", "body_digest")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One changed path: its old and its new value as JSON, "" where there is none."""
+
+    path: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class CheckpointView:
+    """One checkpoint: the state there, and what differs from another one (the one before, unless asked otherwise)."""
+
+    checkpoint: Checkpoint
+    says: str
+    actor: str
+    state: str = ""
+    against: int | None = None
+    lines: Sequence[Line] = ()
+    weight: str = ""
+    problem: str = ""  # why the state cannot be read
+
+
+@dataclass(frozen=True)
+class EntryView:
+    """One ledger entry with what it asked and got, as text."""
+
+    entry: LedgerEntry
+    asked: str
+    answer: str
+    request: str
+    result: str
+    took: str
+    by: str
+    remarks: list[Any]
+    open: bool
+    page: str = ""  # where it is decided
+
+
+class RunPage:
+    """Everything below one run. Each part is read when a template asks for it, once."""
+
+    def __init__(
+        self,
+        run: Run,
+        now: datetime,
+        *,
+        at: int | None = None,
+        against: int | None = None,
+        entry: int | None = None,
+    ) -> None:
+        self.run, self.now = run, now
+        self.at, self.against, self.entry = at, against, entry
+
+    @cached_property
+    def checkpoints(self) -> list[Checkpoint]:
+        """The latest ones, in order, without bodies."""
+        rows = self.run.checkpoints.order_by("-seq").defer(*HEAVY)[:CHECKPOINTS_SHOWN]
+        return list(rows)[::-1]
+
+    @cached_property
+    def entries(self) -> list[LedgerEntry]:
+        """The latest ones, newest first."""
+        rows = (
+            self.run.entries.order_by("-step", "-pk").select_related("decided_by").prefetch_related("remarks")
+        )
+        return list(rows[:ENTRIES_SHOWN])
+
+    @cached_property
+    def story(self) -> Story:
+        return tell(self.run, self.checkpoints, self.entries, self.now)
+
+    @cached_property
+    def sentence(self) -> sentences.Sentence:
+        current = [entry for entry in self.entries if entry.step == self.run.step + 1]
+        pressing = [entry for entry in self.entries if entry.status == "in_doubt"]
+        return sentences.about(self.run, [*pressing, *current], self.last, self.now)
+
+    @property
+    def last(self) -> Checkpoint | None:
+        return self.checkpoints[-1] if self.checkpoints else None
+
+    @property
+    def lifetime(self) -> timedelta:
+        return (self.run.finished_at or self.now) - self.run.created_at
+
+    @property
+    def current_step(self) -> int:
+        """The step in progress; of an ended run, the last one that was."""
+        return self.story.steps[-1].number if self.story.steps else self.run.step + 1
+
+    @property
+    def worker(self) -> str:
+        return sentences.actor(self.run.leased_by or "")
+
+    @property
+    def count(self) -> int:
+        """How many checkpoints the run has; they are numbered from 0."""
+        return self.run.seq + 1
+
+    @property
+    def tries(self) -> int:
+        """Which try of the step this is; an ended run has none under way."""
+        return 0 if self.run.ended else self.run.attempt + 1
+
+    @property
+    def earlier(self) -> int:
+        """How many checkpoints are not shown."""
+        return self.checkpoints[0].seq if self.checkpoints else 0
+
+    @cached_property
+    def picture(self) -> Picture | None:
+        version = GraphVersion.objects.filter(graph=self.run.graph, version=self.run.version).first()
+        return draw(version.shape, self.run, self.story, self.now) if version is not None else None
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        return lay_out(self.story, self.now, steps=STEPS_SHOWN)
+
+    @cached_property
+    def labels(self) -> list[tuple[str, Any]]:
+        labels = sentences.stored(self.run.labels)
+        return [pair for pair in labels.items() if pair[0] != "title"] if isinstance(labels, dict) else []
+
+    @property
+    def title(self) -> str:
+        return title(self.run)
+
+    @property
+    def shown(self) -> str:
+        return shown(self.run)
+
+    @cached_property
+    def moments(self) -> list[tuple[Checkpoint, str]]:
+        """The list of checkpoints, newest first, each with its kind in a word."""
+        return [(checkpoint, sentences.kind(checkpoint)) for checkpoint in reversed(self.checkpoints)]
+
+    @cached_property
+    def checkpoint(self) -> CheckpointView | None:
+        """The one asked for, or the latest. None when the run has none of that number."""
+        seq = self.at if self.at is not None else (self.last.seq if self.last else None)
+        row = self.run.checkpoints.filter(seq=seq).first() if seq is not None else None
+        if row is None:
+            return None
+        against = self.against if self.against is not None else row.seq - 1
+        try:
+            state = StoredState.load(self.run.pk, row.seq).tree
+            other = StoredState.load(self.run.pk, against).tree if 0 <= against <= self.run.seq else ABSENT
+        except DurableError as error:
+            return CheckpointView(row, sentences.kind(row), sentences.actor(row.actor), problem=str(error))
+        return CheckpointView(
+            row,
+            sentences.kind(row),
+            sentences.actor(row.actor),
+            state=words.pretty(state),
+            against=against if other is not ABSENT else None,
+            lines=[_line(one) for one in differences(other, state)] if other is not ABSENT else [],
+            weight=words.size(len(row.body.encode())),
+        )
+
+    @cached_property
+    def _elsewhere(self) -> dict[int, str]:
+        return elsewhere.addresses([entry for entry in self.entries if entry.kind == "interrupt"])
+
+    @property
+    def questions(self) -> list[EntryView]:
+        """Those that are open and have a page to answer them on."""
+        return [view for view in self.ledger if view.entry.status == "open" and view.page]
+
+    @cached_property
+    def ledger(self) -> list[EntryView]:
+        return [self._entry(entry) for entry in self.entries]
+
+    @cached_property
+    def blobs(self) -> list[Blob]:
+        return list(Blob.objects.filter(uses__run=self.run).order_by("touched_at"))
+
+    @property
+    def doubtful(self) -> list[EntryView]:
+        return [view for view in self.ledger if view.entry.status == "in_doubt"]
+
+    def _entry(self, entry: LedgerEntry) -> EntryView:
+        end = entry.answered_at or (self.now if entry.status in ("open", "in_doubt") else None)
+        if end == entry.opened_at:
+            end = None  # recorded without an intent: how long the call took is not known
+        return EntryView(
+            entry,
+            sentences.asked(entry),
+            sentences.answered(entry),
+            words.pretty(sentences.stored(entry.request)),
+            words.pretty(sentences.stored(entry.result)) if entry.result is not None else "",
+            words.span(end - entry.opened_at) if end is not None else "",
+            sentences.actor(entry.answered_by),
+            list(entry.remarks.all()),
+            open=entry.pk == self.entry,
+            page=self._elsewhere.get(entry.pk, ""),
+        )
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One line of the list: the run, and what it is at in a sentence."""
+
+    run: Run
+    sentence: sentences.Sentence
+    title: str
+
+    @property
+    def shown(self) -> str:
+        return shown(self.run)
+
+
+def rows(runs: Sequence[Run], now: datetime) -> list[RunRow]:
+    """The lines for these runs, with two queries for all of them."""
+    asked: dict[Any, list[LedgerEntry]] = {}
+    pressing = LedgerEntry.objects.filter(run__in=runs, status__in=("open", "in_doubt")).order_by("opened_at")
+    for entry in pressing:
+        asked.setdefault(entry.run_id, []).append(entry)
+    heads = Checkpoint.objects.none()
+    for run in runs:
+        if run.status in ("retrying", "cancelled", "running"):
+            heads |= Checkpoint.objects.filter(run=run.pk, seq=run.seq)
+    last = {checkpoint.run_id: checkpoint for checkpoint in heads.defer(*HEAVY)}
+    return [
+        RunRow(run, sentences.about(run, asked.get(run.pk, []), last.get(run.pk), now), title(run))
+        for run in runs
+    ]
+
+
+def title(run: Run) -> str:
+    """A run's name for people: its label `title`, else its graph."""
+    labels = sentences.stored(run.labels)
+    named = labels.get("title") if isinstance(labels, dict) else None
+    return str(named or run.graph)
+
+
+def shown(run: Run) -> str:
+    """The status that people see: what people refused, or let pass, is no failure of the machine."""
+    return (
+        run.error_kind if run.status == "failed" and run.error_kind in ("rejected", "expired") else run.status
+    )
+
+
+def _line(difference: Difference) -> Line:
+    return Line(difference.path or _("everything"), _shown(difference.old), _shown(difference.new))
+
+
+def _shown(value: Any) -> str:
+    if value is ABSENT:
+        return ""
+    text = words.pretty_line(value)
+    if len(text) <= LINE_SHOWN:
+        return text
+    return _("%(begin)s… (%(count)s letters)") % {"begin": text[:LINE_SHOWN], "count": len(text)}

@@ -1,0 +1,192 @@
+"""`crash_everywhere`: kill the worker of a graph at each durable boundary in turn, and compare how it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any  # inputs, answers and states are the author's
+
+from runs.core import codec
+from runs.core.graph import Graph
+from runs.engine import boundaries, clock
+from runs.engine.starting import start
+from runs.engine.verify import first_bad_row
+from runs.models.entry import LedgerEntry
+from runs.models.run import Run
+from runs.testing.clock import moved_clock
+from runs.testing.driving import Answers, Script, go_on, scripted
+from runs.testing.process import Child, Tell, die, in_child
+from runs.testing.provider import Happened, Provider
+from runs.testing.warm import warm_up
+
+MOST_BOUNDARIES = 5_000
+UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{32}")
+MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?")
+
+
+class CrashFound(AssertionError):
+    """A kill changed what the run did; the message says at which boundary, and what is different."""
+
+
+@dataclass
+class Report:
+    """What `crash_everywhere` tried and saw."""
+
+    status: str = ""
+    boundaries: list[str] = field(default_factory=list)  # of the run that nobody killed, in order
+    kills: int = 0
+    effects: dict[str, int] = field(default_factory=dict)  # tool -> calls that changed something, of one run
+    repeated: int = 0  # calls that a provider which honours the key was given once more
+    in_doubt: int = 0  # questions `<key>!` that had to be answered
+
+    def __str__(self) -> str:
+        done = ", ".join(f"{tool} x {times}" for tool, times in sorted(self.effects.items())) or "no effect"
+        return f"{self.status}: {self.kills} kills at {len(self.boundaries)} boundaries; {done}, each time"
+
+
+def crash_everywhere(
+    graph: Graph,
+    input: Any = None,
+    answers: Answers | None = None,
+    effects: Mapping[str, Callable[..., Any]] | None = None,
+    *,
+    by: Any = None,
+    deaths: int = 1,
+) -> Report:
+    """Run `graph` once unharmed, then once for each boundary at which its process is killed there.
+
+    `input`, `answers` and `by` are those of `drive`; an answer's function must depend on the request alone, for it is
+    asked in several processes. `effects` maps names of tools to functions that stand in for theirs. With `deaths` = 2
+    the process that recovers is killed as well, as many boundaries later, before a third one ends it.
+
+    Raises CrashFound when a killed run ends otherwise (status, error kind, state; ids and times aside), when a write
+    was called twice under one idempotency key (unless its provider honours the key), or when the writes are not those
+    of the unharmed run. An explicit key needs `{run_id}`, for every try is a run of its own.
+    """
+    graph.check()
+    warm_up()
+    report, token = Report(), os.urandom(4).hex()
+    with tempfile.TemporaryDirectory(prefix="crash-everywhere-") as folder:
+        tried = _Try(
+            graph,
+            input,
+            scripted(answers or {}),
+            by,
+            f"{token}:0",
+            Provider(Path(folder, "0"), effects or {}),
+        )
+        unharmed = tried.live(None).returned
+        report.status, report.boundaries = unharmed["status"], unharmed["boundaries"]
+        wanted = tried.check_effects("without any kill")
+        report.effects = dict(Counter(tool for tool, _ in wanted.elements()))
+        for number in range(1, MOST_BOUNDARIES):
+            tried = tried.another(f"{token}:{number}", Path(folder, str(number)))
+            child = tried.live(number)
+            if not child.killed:
+                return report
+            where = f"killed at boundary {number} ({child.told[0]['boundary']!r})"
+            for _ in range(deaths - 1):
+                child = tried.live(number, child) if child.killed else child
+            end = (tried.live(None, child) if child.killed else child).returned
+            _compare(unharmed, end, where)
+            if (effected := tried.check_effects(where)) != wanted:
+                raise CrashFound(
+                    f"{where}: the writes are {dict(effected)}, unharmed they are {dict(wanted)}"
+                )
+            report.kills += 1
+            report.in_doubt += end["in_doubt"]
+            report.repeated += sum(call.again for call in tried.provider.happenings())
+    raise CrashFound(f"the run has more than {MOST_BOUNDARIES} boundaries; give it a smaller input")
+
+
+@dataclass
+class _Try:
+    """One run and its processes."""
+
+    graph: Graph
+    input: Any
+    script: Script
+    by: Any
+    key: str
+    provider: Provider
+
+    def another(self, key: str, journal: Path) -> _Try:
+        provider = Provider(journal, self.provider.stand_ins)
+        return _Try(self.graph, self.input, self.script, self.by, key, provider)
+
+    def live(self, at: int | None, before: Child | None = None) -> Child:
+        """A process that drives the run on, and dies at its boundary number `at`; it inherits the time of `before`."""
+        ahead = before.told[-1]["ahead"] if before is not None else 0.0
+
+        def work(tell: Tell) -> dict[str, Any]:
+            with moved_clock() as moved, self.provider.in_place():
+                moved.move(ahead)
+                bomb = boundaries.on_boundary = _Bomb(at, tell)
+                # the one who started it got no answer, so asks again with the same key
+                run = start(self.graph, self.input, key=f"crash:{self.key}", by=self.by)
+                return _end(go_on(run, self.graph, self._answer)) | {"boundaries": bomb.names}
+
+        return in_child(work)
+
+    def check_effects(self, where: str) -> Counter[tuple[str, str]]:
+        """(tool, request) of every write that did something. Raises CrashFound if one did it twice."""
+        performed = [call for call in self.provider.happenings() if call.write and not call.again]
+        for key, times in Counter(call.key for call in performed).items():
+            if times > 1:
+                raise CrashFound(f"{where}: {key!r} was called {times} times; a write happens once")
+        return Counter((call.tool, _masked(call)) for call in performed)
+
+    def _answer(self, entry: LedgerEntry, request: dict[str, Any]) -> dict[str, Any] | None:
+        return self.script(entry, request) or self.provider.truth(entry, request)
+
+
+class _Bomb:
+    """Counts the boundaries of its process, from all threads, and kills it at the one it is set to."""
+
+    def __init__(self, at: int | None, tell: Tell) -> None:
+        self.at, self.tell = at, tell
+        self.names: list[str] = []
+        self.counting = threading.Lock()
+
+    def __call__(self, name: str) -> None:
+        with self.counting:
+            self.names.append(name)
+            if len(self.names) == self.at:
+                self.tell({"boundary": name, "ahead": clock.AHEAD / timedelta(seconds=1)})
+                die()
+
+
+def _end(run: Run) -> dict[str, Any]:
+    """What must be the same, and whether the trail holds."""
+    asked = LedgerEntry.objects.filter(run=run, settles__isnull=False).count()
+    state = codec.encode(run.state_at(), sort=True)
+    return {
+        "status": run.status,
+        "error_kind": run.error_kind,
+        "node": run.node,
+        "step": run.step,
+        "state": MOMENT.sub("{time}", UUID.sub("{id}", state)),
+        "trail": first_bad_row(run),
+        "in_doubt": asked,
+        "error": run.error,
+    }
+
+
+def _compare(unharmed: dict[str, Any], end: dict[str, Any], where: str) -> None:
+    if end["trail"] is not None:
+        raise CrashFound(f"{where}: the run's trail does not hold: {end['trail']}")
+    for name in ("status", "error_kind", "node", "step", "state"):
+        if end[name] != unharmed[name]:
+            error = f"\n{end['error']}" if end["error"] else ""
+            raise CrashFound(f"{where}: {name} is {end[name]!r}, unharmed it is {unharmed[name]!r}{error}")
+
+
+def _masked(call: Happened) -> str:
+    return MOMENT.sub("{time}", UUID.sub("{id}", call.request))

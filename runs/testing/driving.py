@@ -1,0 +1,167 @@
+"""Driving one run to its end in a test: a fresh worker for each claim, scripted answers, and no waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from itertools import count
+from typing import Any  # inputs and answers are the author's
+
+from django.db import connection, transaction
+
+from runs import registry
+from runs.conf import conf
+from runs.core import codec
+from runs.core.graph import Graph
+from runs.core.ledger import OUTCOMES
+from runs.engine.boundaries import boundary
+from runs.engine.claim import Claimer
+from runs.engine.drive import Drive
+from runs.engine.starting import start
+from runs.models.entry import INTERRUPT, OPEN, LedgerEntry
+from runs.models.run import Run
+from runs.testing.clock import Clock, moved_clock
+
+PATIENCE_SECONDS = 5.0  # for the locks of a process that was just killed
+
+Script = Callable[[LedgerEntry, dict[str, Any]], "dict[str, Any] | None"]
+Answers = Mapping[str, Any]
+
+_numbers = count(1)
+
+
+class Unanswered(AssertionError):
+    """The run waits, and neither an answer nor the clock will ever wake it."""
+
+
+def drive(graph: Graph, input: Any = None, answers: Answers | None = None, by: Any = None) -> Run:
+    """Start a run of `graph` and drive it to its end; returns the ended Run.
+
+    `answers` maps an interrupt's key (a gated call's is `<key>?`, an effect in doubt asks as `<key>!`) to a dict
+    {verdict, payload, reason, by}, of which all but the verdict may be left out, or to a function of the request that
+    returns one. A question without an answer, or whose function returns None, runs into its deadline; without a
+    deadline Unanswered is raised. `by` is the user who starts it.
+    """
+    graph.check()
+    with moved_clock():
+        return go_on(start(graph, input, by=by), graph, answers)
+
+
+def go_on(run: Run, graph: Graph, answers: Answers | Script | None = None) -> Run:
+    """Drive a run that exists already, wherever it stands, to its end; otherwise as `drive`."""
+    script = answers if callable(answers) else scripted(answers or {})
+    with moved_clock() as moved:
+        stuck_since = None
+        while not _fresh(run).ended:
+            if give_answers(run, script, moved):
+                continue
+            if run.wake_at is None:
+                raise Unanswered(_what_is_missing(run))
+            moved.move_to(run.wake_at)
+            stood = _place(run)
+            taken = Claimer(f"kit:{os.getpid()}:{next(_numbers)}", [graph]).claim(alone=True, only=run.pk)
+            if taken is not None:
+                work(Drive(*taken), moved)
+            elif _place(_fresh(run)) == stood:
+                stuck_since = stuck_since or time.monotonic()
+                if time.monotonic() - stuck_since > PATIENCE_SECONDS:
+                    raise Unanswered(f"Run {run.pk} is due and cannot be claimed; something holds its row.")
+                time.sleep(0.002)
+                continue
+            stuck_since = None
+        return run
+
+
+def scripted(answers: Answers) -> Script:
+    """The script that looks an answer up by the question's key."""
+
+    def look_up(entry: LedgerEntry, request: dict[str, Any]) -> dict[str, Any] | None:
+        given = answers.get(entry.key)
+        return given(request) if callable(given) else given
+
+    return look_up
+
+
+def give_answers(run: Run, script: Script, moved: Clock) -> bool:
+    """Give every scripted answer to what is open; whether there was one."""
+    gave = False
+    asked = LedgerEntry.objects.filter(run=run, step=run.step + 1, kind=INTERRUPT, status=OPEN)
+    for entry in asked.select_related("settles").order_by("id"):
+        request = entry.request_value()
+        said = script(entry, request)
+        if said is None:
+            continue
+        if entry.settles is not None and entry.settles.due_at is not None:
+            moved.move_to(entry.settles.due_at)  # until then the earlier call may be under way
+        boundary("answer")
+        answer(run, entry, request, said)
+        boundary("answered")
+        gave = True
+    return gave
+
+
+def answer(run: Run, entry: LedgerEntry, request: dict[str, Any], said: dict[str, Any]) -> None:
+    """Answer one open question as a person's decision would, effective after the undo window."""
+    verdict = said["verdict"]
+    payload = said.get("payload", request["payload"])
+    if request["call"]:
+        payload = registry.check_payload(run, request, payload)
+    result = {"reason": "", "by": "someone", "outcome": OUTCOMES[verdict], **said, "payload": payload}
+    agreed = verdict in ("approve", "edit")
+    with transaction.atomic():
+        locked, now = Run.objects.lock(run.pk)
+        LedgerEntry.objects.get(pk=entry.pk).answer(
+            locked,
+            result,
+            by=result["by"],
+            now=now,
+            effective_at=now + timedelta(seconds=conf.undo_seconds),
+            approved_digest=codec.digest(codec.dumps(payload)) if agreed else "",
+        )
+
+
+def work(driven: Drive, moved: Clock) -> None:
+    """Drive as far as it goes, with a heartbeat whenever the clock is moved inside a node."""
+    moved.held.append(driven.lease)
+    try:
+        if driven.lease.graph.is_async:
+            _work_async(driven)
+        else:
+            driven.run()
+    finally:
+        moved.held.remove(driven.lease)
+
+
+def _work_async(driven: Drive) -> None:
+    """On a loop of its own, whose one thread for rows closes its connection at the end."""
+    rows = ThreadPoolExecutor(1)
+
+    async def on_loop() -> None:
+        asyncio.get_running_loop().set_default_executor(rows)
+        try:
+            await driven.run_async(rows)
+        finally:
+            await asyncio.get_running_loop().run_in_executor(rows, lambda: connection.close())
+
+    asyncio.run(on_loop())
+
+
+def _fresh(run: Run) -> Run:
+    run.refresh_from_db()
+    return run
+
+
+def _place(run: Run) -> tuple[Any, ...]:
+    return run.seq, run.fence, run.status, run.wake_at, run.answers
+
+
+def _what_is_missing(run: Run) -> str:
+    asked = LedgerEntry.objects.filter(run=run, kind=INTERRUPT, status=OPEN).values_list("key", flat=True)
+    if not asked:
+        return f"Run {run.pk} waits in node {run.node!r} and nothing is open: its wake-up was lost."
+    keys = ", ".join(repr(key) for key in asked)
+    return f"Run {run.pk} waits in node {run.node!r} for {keys}: give answers={{key: {{'verdict': ...}}}}."

@@ -1,0 +1,120 @@
+"""The bell: looks ten times a second whether a run is due, and rings for a shift. A bell that is lost is rung again."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import time
+import uuid
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from django.db import DatabaseError, InterfaceError, connection
+from django.db.models import Q
+from django_q.tasks import async_task
+
+from runs import registry
+from runs.engine import clock
+from runs.engine.shift import servable
+from runs.models.run import Run
+from runs.models.worker import Worker
+from runs.work import presence
+from runs.work.bell_line import BellLine
+from runs.work.shift_slots import most_shifts
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.1
+ANSWERED_SECONDS = 0.3  # the shift that has just come may take all that is due
+AGAIN_SECONDS = 2.0  # an unanswered bell may be lost in the queue of a worker that was killed
+LONGEST_AGAIN_SECONDS = 60.0
+TEND_SECONDS = 1.0
+UNSERVED_SECONDS = 5.0  # another machine's idle workers, which have no row, may serve it
+HELD = timedelta(minutes=1)
+FAULT_PAUSE_SECONDS = 1.0
+ANEW_SIGNAL = signal.SIGUSR1  # from the supervisor: what was rung went to workers that are gone
+
+
+class Bell:
+    """One for each cluster. `unanswered_seconds` grows only while fewer shifts live here than may."""
+
+    def __init__(self) -> None:
+        self.known: set[tuple[str, int]] | None = None
+        self.rung = ""  # the bell that waits for its answer
+        self.rung_at = self.unanswered_since = clock.elapsed()
+        self.again_seconds = AGAIN_SECONDS
+        self.answered_at = self.tended_at = 0.0
+        self.line = BellLine()
+
+    def watch(self, report: Callable[[float], None] | None = None) -> None:
+        """Look until the process ends; `report` is told after each look for how long no bell was answered."""
+        while True:
+            try:
+                self.look()
+                self.line.wait(LOOK_SECONDS)
+            except (DatabaseError, InterfaceError) as error:
+                self.forget()  # nobody could have answered meanwhile
+                log.warning("The bell cannot look into the database, and tries again: %s", error)
+                connection.close()
+                self.line.close()
+                time.sleep(FAULT_PAUSE_SECONDS)
+            if report is not None:
+                report(self.unanswered_seconds)
+
+    @property
+    def unanswered_seconds(self) -> float:
+        return clock.elapsed() - self.unanswered_since if self.rung else 0.0
+
+    def look(self) -> None:
+        """Ring if a run is due that workers may serve, no bell is unanswered, and another shift may live."""
+        now = clock.now()
+        if clock.elapsed() - self.tended_at >= TEND_SECONDS:
+            self.tended_at = clock.elapsed()
+            self._tend(now)
+        if self.rung and Worker.objects.filter(bell=self.rung).exists():
+            self.forget()
+            self.answered_at = clock.elapsed()
+        if not Run.objects.due(now).exists():
+            self.forget()
+            return
+        living = presence.living(now)
+        if not self._due(now, living):
+            self.forget()
+        elif len(presence.here(living)) >= most_shifts():
+            self.forget()
+        elif not self.rung:
+            if clock.elapsed() - self.answered_at >= ANSWERED_SECONDS:
+                self._ring()
+        elif clock.elapsed() - self.rung_at >= self.again_seconds:
+            self.again_seconds = min(self.again_seconds * 2, LONGEST_AGAIN_SECONDS)
+            self._ring()
+
+    def _due(self, now: datetime, living: list[Worker]) -> bool:
+        """A run that somebody serves; or one that a dead worker left, which anybody may recover."""
+        due = Run.objects.due(now)
+        return due.filter(self._served(living)).exists() or due.filter(leased_by__isnull=False).exists()
+
+    def _served(self, living: list[Worker]) -> Q:
+        """What living workers serve, and what those of this code will: an idle worker has no row."""
+        if self.known is None:
+            self.known = {(graph.name, graph.version) for graph in servable(registry.served())[0]}
+        return presence.of_graphs(self.known | presence.served_by(living))
+
+    def _ring(self) -> None:
+        now = clock.elapsed()
+        if not self.rung:
+            self.unanswered_since = now
+        self.rung, self.rung_at = uuid.uuid4().hex, now
+        async_task("runs.work.tasks.shift", self.rung)
+
+    def forget(self) -> None:
+        """No bell waits for its answer any more; if a run is due, the next look rings."""
+        self.rung, self.again_seconds = "", AGAIN_SECONDS
+
+    def _tend(self, now: datetime) -> None:
+        """Held: due runs that nobody serves are looked at again in a minute; their status stays."""
+        unserved = Run.objects.due(now - timedelta(seconds=UNSERVED_SECONDS)).filter(leased_by=None)
+        held = unserved.exclude(self._served(presence.living(now))).update(wake_at=now + HELD)
+        if held:
+            log.info("%s due runs are held: no living worker serves their graph's version", held)
+        presence.prune(now)
