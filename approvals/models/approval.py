@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any  # a request and a payload are any JSON
+from typing import TYPE_CHECKING, Any, TypeVar  # a request and a payload are any JSON
 
 from django.conf import settings
 from django.db import models
@@ -18,6 +19,7 @@ from approvals.models.undoing import Undoing
 from approvals.payload import as_json
 from approvals.words import EXPIRIES, OUTCOMES, RISKS
 from runs.core import codec
+from runs.engine.durably import durably
 from runs.engine.ids import uuid7
 from runs.errors import Conflict
 
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
     from approvals.models.activity import Activity
     from approvals.models.decision import Decision
+
+
+T = TypeVar("T")
 
 
 class Approval(Deciding, Undoing, Tending, models.Model):
@@ -160,8 +165,28 @@ class Approval(Deciding, Undoing, Tending, models.Model):
         row.seq = self.length + 1
         row.revision = changes.get("revision", self.revision)
         row.digest = link(self.head, row)
+        self.appended = row
         row.save(force_insert=True)
         self.change(head=row.digest, length=row.seq, **changes)
+
+    def durably(self, act: Callable[[], T]) -> T | Any:
+        """Do a verb once, though the database may lose the answer to its COMMIT: its row in the chain says so.
+
+        Then the result is that row.
+        """
+        self.appended: Decision | Activity | None = None
+
+        def again() -> T | Any:
+            written = self.appended
+            if (
+                written is not None
+                and type(written).objects.filter(digest=written.digest, approval=self).exists()
+            ):
+                return written
+            self.refresh_from_db()
+            return act()
+
+        return durably(act, again)
 
     def change(self, **changes: Any) -> None:
         """A conditional UPDATE: only of the row as it was read."""

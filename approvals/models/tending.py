@@ -13,7 +13,6 @@ from approvals.text import checked_text, storable_text
 from approvals.words import ASSIGNED, CLAIMED, COMMENTED, RELEASED
 from runs import secrets
 from runs.engine import clock
-from runs.engine.durably import durably
 from runs.errors import Conflict, Invalid, NotAllowed
 
 if TYPE_CHECKING:
@@ -32,22 +31,22 @@ class Tending:
         if not text.strip():
             raise Invalid("The comment is empty; write something.", {"text": ["Write something."]})
         secrets.refuse(text, "text")
-        return durably(lambda: self._comment(by, storable_text(text)))
+        return self.durably(lambda: self._comment(by, storable_text(text)))
 
     def claim(self: Approval, by: User, revision: int | None = None) -> None:
         """Take it, so that others see who is at it; they may still decide. Claimed twice it stays as it is."""
         must_see(self, by)
-        durably(lambda: self._claim(by, revision))
+        self.durably(lambda: self._claim(by, revision))
 
     def release(self: Approval, by: User, revision: int | None = None) -> None:
         """Let go of what one has taken."""
         must_see(self, by)
-        durably(lambda: self._release(by, revision))
+        self.durably(lambda: self._release(by, revision))
 
     def assign(self: Approval, by: User, to: User, revision: int | None = None) -> None:
         """Give it to somebody who may decide it. Raises Invalid if `to` may not."""
         must_see(self, by)
-        durably(lambda: self._assign(by, to, revision))
+        self.durably(lambda: self._assign(by, to, revision))
 
     @transaction.atomic
     def _comment(self: Approval, by: User, text: str) -> Activity:

@@ -10,7 +10,6 @@ from approvals.models.activity import Activity
 from approvals.refusals import must_be_open, must_see
 from approvals.tally import tally
 from approvals.words import TAKEN_BACK, UNDONE
-from runs.engine.durably import durably
 from runs.errors import Conflict, NotAllowed
 from runs.models import LedgerEntry, Run
 
@@ -32,13 +31,13 @@ class Undoing:
         Raises Conflict when it is too late, saying what has begun; NotAllowed for anyone else.
         """
         must_see(self, by)
-        durably(lambda: self._undo(by))
+        self.durably(lambda: self._undo(by))
         self.refresh_from_db()
 
     def take_back(self: Approval, by: User) -> None:
         """Take back one's vote while the quorum is not met. Raises Conflict if there is none, or it is too late."""
         must_see(self, by)
-        durably(lambda: self._take_back(by))
+        self.durably(lambda: self._take_back(by))
 
     @transaction.atomic
     def _undo(self: Approval, by: User) -> None:
