@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any  # rows and parameters are whatever the caller's statement makes of them
@@ -58,6 +58,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
         cursor.write_lock = self.write_lock
         return cursor
 
+    def brief_transaction(self) -> BriefTransaction:
+        """A transaction of a few statements, on the driver's own cursor; not to be nested in another."""
+        self.ensure_connection()
+        return BriefTransaction(self)
+
     def _commit(self) -> None:
         try:
             super()._commit()
@@ -80,6 +85,57 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def _release_after_transaction(self) -> None:
         if self.write_lock is not None and not (self.connection and self.connection.in_transaction):
             self.write_lock.release()
+
+
+class BriefTransaction:
+    """BEGIN IMMEDIATE in turn, COMMIT at the end, ROLLBACK on an error, which is Django's then."""
+
+    __slots__ = ("database", "cursor")
+
+    def __init__(self, database: DatabaseWrapper) -> None:
+        self.database = database
+
+    def __enter__(self) -> BriefTransaction:
+        lock = self.database.write_lock
+        with self.database.wrap_database_errors:
+            if lock is not None:
+                take_turn(lock)
+            try:
+                self.cursor = base.Database.Cursor(self.database.connection)
+                self.cursor.execute("BEGIN IMMEDIATE")
+            except BaseException:
+                self._leave()
+                raise
+        return self
+
+    def execute(self, query: str, params: Sequence[Any]) -> None:
+        self.cursor.execute(_with_question_marks(query), params)
+
+    def fetchone(self) -> Any:
+        return self.cursor.fetchone()
+
+    @property
+    def rowcount(self) -> int:
+        return self.cursor.rowcount
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        with self.database.wrap_database_errors:
+            try:
+                if kind is None:
+                    self.cursor.execute("COMMIT")
+            finally:
+                self._leave()
+        if kind is not None:
+            self.database.wrap_database_errors.__exit__(kind, error, trace)
+
+    def _leave(self) -> None:
+        connection = self.database.connection
+        try:
+            if connection is not None and connection.in_transaction:
+                connection.rollback()
+        finally:
+            if self.database.write_lock is not None:
+                self.database.write_lock.release()
 
 
 class QueuedCursor(base.SQLiteCursorWrapper):

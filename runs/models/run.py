@@ -74,29 +74,23 @@ class RunQuerySet(models.QuerySet["Run"]):
 class Run(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     graph = models.CharField(max_length=100)
-    version = models.PositiveIntegerField()
+    version = models.IntegerField()
     status = models.CharField(max_length=12, default="created")
     ending = models.CharField(max_length=12, blank=True, default="")
     node = models.CharField(max_length=100)
-    step = models.PositiveIntegerField(default=0, help_text="Nodes committed.")
-    seq = models.PositiveIntegerField(default=0, help_text="The latest checkpoint.")
-    attempt = models.PositiveIntegerField(
-        default=0, help_text="Tries of the current step, anew after a wait."
-    )
+    step = models.IntegerField(default=0, help_text="Nodes committed.")
+    seq = models.IntegerField(default=0, help_text="The latest checkpoint.")
+    attempt = models.IntegerField(default=0, help_text="Tries of the current step, anew after a wait.")
     wake_at = models.DateTimeField(null=True, blank=True, help_text="When a worker should look next.")
     queue = models.CharField(max_length=50, default="default")
-    priority = models.PositiveSmallIntegerField(default=2, choices=PRIORITIES)
+    priority = models.SmallIntegerField(default=2, choices=PRIORITIES)
     fence = models.BigIntegerField(
         default=0, help_text="Grows with each claim and each verb that takes the run."
     )
     leased_by = models.CharField(max_length=120, null=True, blank=True)
     answers = models.BigIntegerField(default=0, help_text="How many answers were accepted.")
-    deaths = models.PositiveIntegerField(
-        default=0, help_text="Claims, driven alone, that ended without word."
-    )
-    silent = models.PositiveIntegerField(
-        default=0, help_text="Claims that ended without word since progress."
-    )
+    deaths = models.IntegerField(default=0, help_text="Claims, driven alone, that ended without word.")
+    silent = models.IntegerField(default=0, help_text="Claims that ended without word since progress.")
     alone = models.BooleanField(default=False, help_text="The present claim drives it alone in its process.")
     parent = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.PROTECT, related_name="children"
@@ -142,7 +136,7 @@ class Run(models.Model):
             ),
             models.CheckConstraint(condition=Q(key=None) | Q(key__regex=r"\S"), name="run_key_not_blank"),
             models.CheckConstraint(condition=Q(graph__regex=r"\S"), name="run_graph_not_blank"),
-            models.CheckConstraint(condition=Q(priority__lte=3), name="run_priority_known"),
+            models.CheckConstraint(condition=Q(priority__range=(0, 3)), name="run_priority_known"),
             models.UniqueConstraint(fields=["graph", "key"], name="run_key_once_a_graph"),
         ]
         indexes = [
