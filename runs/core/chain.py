@@ -73,7 +73,8 @@ def moment(at: datetime | None) -> str | None:
     """UTC to the microsecond, always written with six digits."""
     if at is None:
         return None
-    return f"{at.astimezone(UTC).isoformat(timespec='microseconds')[:-6]}Z"
+    utc = at if at.tzinfo is UTC else at.astimezone(UTC)
+    return f"{utc.isoformat(timespec='microseconds')[:-6]}Z"
 
 
 def entry_line(

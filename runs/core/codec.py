@@ -15,7 +15,7 @@ from typing import Any, TypeVar  # any value: judging it is the codec's work
 from pydantic import BaseModel, RootModel, ValidationError
 
 from runs.core.codec_allow import allow, allow_annotations, storable
-from runs.core.codec_classes import apart, field_names
+from runs.core.codec_classes import apart, field_names, is_only_fields
 from runs.core.codec_flatten import flatten, flatten_fields
 from runs.core.codec_refs import BlobRef, SecretRef
 from runs.core.codec_restore import restore
@@ -36,6 +36,7 @@ __all__ = [
     "flatten",
     "flatten_model",
     "loads",
+    "renew_model",
     "restore",
     "restore_model",
     "storable",
@@ -61,8 +62,10 @@ def flatten_model(model: BaseModel, like: Plain = None) -> dict[str, Plain]:
     Raises CodecError naming the path.
     """
     try:
-        parts = apart(model)
-        values = parts["v"] | parts.get("extra", {})
+        values = vars(model)
+        if model.model_extra or tuple(values) != field_names(type(model)):
+            parts = apart(model)
+            values = parts["v"] | parts.get("extra", {})
         tree = flatten_fields(values, like, 0, model)
     except Refusal as refusal:
         raise refusal.error("$") from None
@@ -78,22 +81,42 @@ def restore_model(cls: type[M], tree: Plain) -> M:
     if type(tree) is not dict or MARK in tree:
         raise CodecError("$", f"is no stored state of {cls.__name__}")
     values = restore(tree)
-    unknown = [name for name in values if name not in field_names(cls)]
+    names = field_names(cls)
+    unknown = [name for name in values if name not in names]
     if unknown and cls.model_config.get("extra") != "allow":
         reason = f"is no field of {cls.__name__}; put it back, or raise the graph's version and migrate"
         raise CodecError(path_text("$", unknown[:1]), reason)
     model = _validate(cls, values)
     # Validation may convert: a list given to a set field, an int to a float field. What was stored is the truth.
-    vars(model).update((name, values[name]) for name in field_names(cls) if name in values)
+    held = vars(model)
+    for name in names:
+        if name in values:
+            held[name] = values[name]
     if model.model_extra is not None:
         model.model_extra.update((name, values[name]) for name in unknown)
+    return model
+
+
+def renew_model(cls: type[M], tree: Plain) -> M:
+    """What `restore_model` makes, of a tree that `flatten_model` made in this process, where validation is known.
+
+    A class with validators or private attributes of its own is validated all the same: they may do more.
+    """
+    if not is_only_fields(cls):
+        return restore_model(cls, tree)
+    values = restore(tree)
+    model = cls.__new__(cls)
+    object.__setattr__(model, "__dict__", values)
+    object.__setattr__(model, "__pydantic_fields_set__", set(values))
+    object.__setattr__(model, "__pydantic_extra__", None)
+    object.__setattr__(model, "__pydantic_private__", None)
     return model
 
 
 def _validate(cls: type[M], values: dict[str, Any]) -> M:
     given = values["root"] if issubclass(cls, RootModel) and "root" in values else values
     try:
-        return cls.model_validate(given, by_name=True, by_alias=False)
+        return cls.__pydantic_validator__.validate_python(given, by_name=True, by_alias=False)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""

@@ -59,6 +59,21 @@ def field_names(cls: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(cls))
 
 
+@lru_cache(maxsize=1024)
+def is_only_fields(cls: type[BaseModel]) -> bool:
+    """Whether making an instance does nothing beyond setting its fields."""
+    own = cls.__pydantic_decorators__
+    validators = (own.validators, own.field_validators, own.root_validators, own.model_validators)
+    return (
+        not any(validators)
+        and not cls.__private_attributes__
+        and not cls.__pydantic_root_model__
+        and cls.model_post_init is BaseModel.model_post_init
+        and cls.__init__ is BaseModel.__init__
+        and cls.model_config.get("extra") != "allow"
+    )
+
+
 def remedy(cls: type) -> str:
     """Why an instance of this class is refused, and what to store instead."""
     if is_storable_kind(cls):

@@ -30,14 +30,15 @@ def conclude(graph: Graph, node: Node, questions: Questions, state: Any, returne
     """The node came back: where the run goes, unless it may not leave this step."""
     if questions.stopped is not None:
         return questions.stopped.outcome  # the node swallowed it: what it did since then does not count
-    for entry in questions.unfinished():
+    unfinished = questions.unfinished()
+    for entry in unfinished:
         if entry.key not in questions.asked:
             error = Diverged(
                 "the end of the step", f"{entry.key} {entry.request}", "ask for it again, with its key"
             )
             return Fails("diverged", str(error))
-    if left := tuple(entry.key for entry in questions.unfinished()):
-        return Waits(left)  # a write whose error the node swallowed: its outcome is found out first
+    if unfinished:  # a write whose error the node swallowed: its outcome is found out first
+        return Waits(tuple(entry.key for entry in unfinished))
     try:
         target, after = _read(graph, node, state, returned)
     except Permanent as error:

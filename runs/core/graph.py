@@ -31,10 +31,7 @@ class Node:
     retry: Retry
     limit: timedelta
     where: str
-
-    @property
-    def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.fn)
+    is_async: bool
 
 
 class Graph:
@@ -94,7 +91,9 @@ class Graph:
             targets = (then,) if isinstance(then, str) else tuple(then)
             if not targets:
                 raise GraphError(f"{where}: then is empty; name the next node, or END")
-            self.nodes[called] = Node(called, function, targets, retry, limit, where)
+            self.nodes[called] = Node(
+                called, function, targets, retry, limit, where, inspect.iscoroutinefunction(function)
+            )
             return function
 
         return declare if fn is None else declare(fn)
@@ -160,6 +159,10 @@ class Graph:
                 )
             return codec.flatten(state, like)
         return codec.flatten_model(state, like)
+
+    def renew(self, tree: Any) -> Any:
+        """`restore` for a tree that this process has flattened itself."""
+        return codec.restore(tree) if self.state is None else codec.renew_model(self.state, tree)
 
     def restore(self, tree: Any) -> Any:
         return codec.restore(tree) if self.state is None else codec.restore_model(self.state, tree)

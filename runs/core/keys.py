@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from runs.core.errors import Permanent
 from runs.core.tool import Call
 from runs.core.words import is_storable
@@ -15,7 +13,7 @@ class Keys:
     """The keys asked for in one execution."""
 
     def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
+        self.counts: dict[str, int] = {}
         self.explicit: set[str] = set()
 
     def of_call(self, call: Call, key: str | None) -> str:
@@ -33,7 +31,7 @@ class Keys:
 
     def counted(self, stem: str) -> str:
         _check(stem, "name")
-        self.counts[stem] += 1
+        self.counts[stem] = self.counts.get(stem, 0) + 1
         return f"{stem}#{self.counts[stem]}"
 
 

@@ -70,12 +70,19 @@ def _compare(old: Plain, new: Plain, path: str) -> list[Op]:
         ops = list(_compare_lists(old, new, path))
     else:
         return [] if same(old, new) else [_replace(path, new)]
+    if len(ops) == 1 and ops[0]["path"].count("/") == path.count("/") + 1:
+        return ops  # one item of this very container: replacing all of it says as much and more
     return [_replace(path, new)] if ops and _outweighs(ops, new, path) else ops
 
 
 def _compare_dicts(old: dict[str, Plain], new: dict[str, Plain], path: str) -> Iterator[Op]:
     """Keys that stand in their old order stay; from the first that does not, all are taken out and added at the end,
     where `add` puts them."""
+    if [*old] == [*new]:
+        for key, item in new.items():
+            if item is not old[key]:
+                yield from _compare(old[key], item, _at(path, key))
+        return
     places = {key: place for place, key in enumerate(old)}
     staying: list[str] = []
     last = -1

@@ -95,7 +95,8 @@ class Drive:
 
     def _begin(self, face: type[NodeRun], do: Callable[[Command], Any]) -> tuple[Questions, NodeRun]:
         questions = Questions(RowLedger(self.lease, self.rows))
-        self.state = self.lease.graph.restore(self.lease.state.tree)
+        graph, tree = self.lease.graph, self.lease.state.tree
+        self.state = graph.renew(tree) if self.steps_done else graph.restore(tree)
         self.node = self.lease.graph.nodes.get(self.lease.node)
         if self.node is None:
             self.lease.fail("bad_state", f"graph {self.lease.graph.name!r} has no node {self.lease.node!r}")

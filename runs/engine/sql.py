@@ -161,7 +161,8 @@ def _watched_transaction(database: BaseDatabaseWrapper) -> Iterator[CursorWrappe
 def _sqlite_value(value: Any) -> Any:
     """As Django's backend writes it: a moment is text, in UTC, without its zone."""
     if type(value) is datetime:
-        return str(value.astimezone(UTC).replace(tzinfo=None))
+        utc = value if value.tzinfo is UTC else value.astimezone(UTC)
+        return str(utc)[:-6]
     return value
 
 
