@@ -58,9 +58,26 @@ def on_postgres() -> bool:
     return bool(os.environ.get("DATABASE_URL"))
 
 
+# What knows no database, or only looks at pages and files that are the same on both.
+ONCE_ONLY = ("tests/core/", "tests/protocol/", "tests/examples/", "tests/durableweb/", "tests/test_docs.py")
+ONCE_ONLY_NAMES = (
+    "test_forms",
+    "test_difference",
+    "test_markdown",
+    "test_look",
+    "test_drawing",
+    "test_headers",
+)
+
+
 def is_once_only(item: pytest.Item) -> bool:
-    """Browser tests, and those of the pure core, which knows no database."""
-    return item.get_closest_marker("browser") is not None or "/tests/core/" in item.path.as_posix()
+    """Browser tests, and those for which the other database changes nothing."""
+    place = item.path.relative_to(ROOT).as_posix()
+    return (
+        item.get_closest_marker("browser") is not None
+        or place.startswith(ONCE_ONLY)
+        or item.path.stem in ONCE_ONLY_NAMES
+    )
 
 
 @pytest.hookimpl(hookwrapper=True)
