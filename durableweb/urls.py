@@ -5,8 +5,14 @@ from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 from django.views.generic import RedirectView
+from django_q.models import Failure, OrmQ, Schedule, Success
 
 from runs.work.tick import tick
+
+# A message in django-q2's tables is only a bell: nothing there is for people to schedule, resend or read.
+for model in (Failure, OrmQ, Schedule, Success):
+    if admin.site.is_registered(model):
+        admin.site.unregister(model)
 
 urlpatterns = [
     # One sign-in page: the admin site's own would serve its looser content policy to strangers.

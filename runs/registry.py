@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any  # payloads are any JSON
 
 from django.apps import apps
@@ -20,6 +23,7 @@ log = logging.getLogger(__name__)
 
 _graphs: dict[tuple[str, int], Graph] = {}
 _tools: dict[str, Tool] = {}
+_tools_of: dict[tuple[str, int], dict[str, Tool]] = {}  # two graphs may each have a tool of one name
 broken: dict[str, str] = {}  # module -> why it could not be imported; its runs are held, the others go on
 
 
@@ -52,13 +56,15 @@ def add(graph: Graph) -> Graph:
         )
     graph.check()
     _graphs[graph.name, graph.version] = graph
-    for node in graph.nodes.values():
-        add_all(thing for thing in vars(_module_of(node.fn)).values() if isinstance(thing, Tool))
+    near = [thing for node in graph.nodes.values() for thing in _near(node.fn) if isinstance(thing, Tool)]
+    add_all(near)
+    _tools_of[graph.name, graph.version] = {made.name: made for made in near}
     return graph
 
 
 def remove(graph: Graph) -> None:
     _graphs.pop((graph.name, graph.version), None)
+    _tools_of.pop((graph.name, graph.version), None)
 
 
 def served() -> list[Graph]:
@@ -94,7 +100,8 @@ def operated_by(groups: set[str]) -> list[str]:
 def check_payload(run: Any, request: dict[str, Any], payload: Any) -> Any:
     """The payload of a gated call as the tool will take it. Raises Invalid with what does not fit."""
     about = request.get("call")
-    made = _tools.get(about["tool"]) if about else None
+    own = _tools_of.get((run.graph, run.version), {})
+    made = own.get(about["tool"], _tools.get(about["tool"])) if about else None
     if made is None:
         return payload
     if not isinstance(payload, dict):
@@ -105,7 +112,13 @@ def check_payload(run: Any, request: dict[str, Any], payload: Any) -> Any:
         raise Invalid(str(error), getattr(error, "fields", None) or {"$": [str(error)]}) from error
 
 
-def _module_of(fn: Any) -> Any:
-    import sys
-
-    return sys.modules[fn.__module__]
+def _near(fn: Any) -> Iterator[Any]:
+    """What a node's function can reach by name: its module, modules it names, and what it closes over."""
+    module = vars(sys.modules[fn.__module__])
+    for name in fn.__code__.co_names:
+        if isinstance(module.get(name), ModuleType):
+            yield from vars(module[name]).values()
+    yield from module.values()
+    for cell in fn.__closure__ or ():
+        with suppress(ValueError):  # nothing is bound yet
+            yield cell.cell_contents

@@ -43,6 +43,10 @@ class Ask:
             raise GraphError(f"Ask: verdicts={self.verdicts!r}; choose from {', '.join(VERDICTS)}")
         if self.risk not in RISKS:
             raise GraphError(f"Ask: risk={self.risk!r}; choose one of {', '.join(RISKS)}")
+        if self.due is not None and not isinstance(self.due, (timedelta, datetime)):
+            raise GraphError(f"Ask: due={self.due!r}; give a timedelta, or a datetime with its zone")
+        if isinstance(self.due, datetime) and self.due.utcoffset() is None:
+            raise GraphError(f"Ask: due={self.due!r} has no zone; give a datetime with its zone")
         if self.quorum < 1:
             raise GraphError(f"Ask: quorum={self.quorum}; at least one person decides")
 

@@ -150,6 +150,12 @@ class Calls(Asking):
             number += 1
             name = f"{key}?{number}"
         self.asked.add(name)
+        if asked is not None and asked.name != call.tool.name:
+            raise Permanent(
+                f"key {key!r} was proposed for {asked.name}, now for {call.tool.name}; use another key"
+            )
+        if asked is not None and codec.loads(asked.request)["payload"] != call.arguments:
+            yield partial(self.ledger.remark, asked, "other_request", call.request)
         if asked is None:
             self._refuse_divergence(call, name)
             more = {"key": key}

@@ -94,6 +94,7 @@ def _after_error(ledger: Ledger, tool: Tool, entry: Entry, raised: Exception) ->
         yield partial(ledger.fail, entry, "permanent", words)
         return
     if isinstance(error, Ambiguous) and tool.write and not tool.honours_key:
+        yield partial(ledger.unclear, entry, words)
         return  # tried_at stays: the next round resolves it
     if not isinstance(error, (Transient, Ambiguous)):
         raise raised  # the node's policy; a write keeps its tried_at, so its outcome is asked for first
@@ -138,7 +139,10 @@ def _resolve(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
         reason = f"not found at the provider after {entry.attempts} of {tool.retry.attempts} attempts"
         yield partial(ledger.fail, entry, "exhausted", reason)
         return True
-    yield partial(ledger.doubt, entry, "sent, outcome unknown: no way to ask the provider gave an answer")
+    said = entry.error or "the worker was gone before the answer came"
+    yield partial(
+        ledger.doubt, entry, f"sent, outcome unknown ({said}); no way to ask the provider gave an answer"
+    )
     return True
 
 

@@ -33,6 +33,11 @@ class People(Asking):
         if asked is None:
             asked = question(ask, key, ask.payload)
             yield partial(self.ledger.ask, asked, ask.due)
+        elif (
+            ask.name is not None
+            and asked.request_digest != (anew := question(ask, key, ask.payload)).request_digest
+        ):
+            yield partial(self.ledger.remark, asked, "other_request", anew.request)
         return asked
 
 

@@ -34,6 +34,8 @@ class Questions(Calls, People):
         for item, name in named:
             if isinstance(item, Ask):
                 yield from self._open_interrupt(item, name)
+        if not named:
+            return []
         works = tuple(self._one_of_gather(item, name) for item, name in named)
         ends: list[Ended] = yield Together(works)
         raised = [end.raised for end in ends if end.raised is not None]

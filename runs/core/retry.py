@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from runs.core.errors import Ambiguous, EffectFailed, Expired, Permanent, Rejected, Transient
 
+LONGEST_SECONDS = 30 * 24 * 3600.0  # of a wait that the other side asked for: its header is not ours to trust
+
 NEVER: tuple[type[BaseException], ...] = (Permanent, Rejected, Expired, EffectFailed)
 
 
@@ -27,7 +29,7 @@ class Retry:
 
     `attempts` counts every try, the first included. The delay before try n + 1 is
     first * factor ** (n - 1), at most `cap`, spread by +-`jitter` (a share of it), all in seconds; an
-    error's own `retry_after` is a lower bound that neither cap nor jitter shortens.
+    error's own `retry_after` is a lower bound that neither cap nor jitter shortens, up to 30 days.
     """
 
     attempts: int = 3
@@ -53,4 +55,5 @@ class Retry:
         delay = min(self.first * self.factor ** min(attempt - 1, 64), self.cap)
         delay *= 1 + self.jitter * (2 * chance - 1)
         asked = getattr(error, "retry_after", None) if isinstance(error, (Transient, Ambiguous)) else None
-        return RetryDecision(max(delay, asked or 0.0), f"attempt {attempt} of {self.attempts} failed")
+        delay = max(delay, min(asked or 0.0, LONGEST_SECONDS))
+        return RetryDecision(delay, f"attempt {attempt} of {self.attempts} failed")

@@ -20,6 +20,7 @@ RESERVED = ("key", "approve")  # of run.call
 INJECTED = ("idempotency_key", "timeout")
 DEFAULT_LIMIT = timedelta(seconds=60)
 DEFAULT_RETRY = Retry()
+SMALLEST, LARGEST = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +80,7 @@ class Tool:
         except (ValidationError, CodecError) as error:
             said = explain(error) if isinstance(error, ValidationError) else error
             raise Permanent(f"{self.name}: {said}") from error
-        plain = bound.model_dump(mode="json", round_trip=True)
+        plain = _storable_numbers(bound.model_dump(mode="json", round_trip=True))
         _refuse_lookalikes(self, plain)
         return Call(self, codec.encode(plain | secrets, sort=True))
 
@@ -198,14 +199,26 @@ def _stored(made: Tool, model: Any, bound: Any) -> dict[str, Any]:
     """The arguments as plain JSON, once it is sure that they come back as they went in."""
     remedy = "annotate the tool's parameters with the types they take"
     try:
-        plain = bound.model_dump(mode="json", round_trip=True)
+        plain = _storable_numbers(bound.model_dump(mode="json", round_trip=True))
         if model.model_validate_json(codec.encode(plain)) == bound:
             _refuse_lookalikes(made, plain)
             return plain
-    except ValueError as error:  # also what pydantic, the codec and Unicode raise
+    except (ValueError, CodecError) as error:  # also what pydantic and Unicode raise
         said = explain(error) if isinstance(error, ValidationError) else error
         raise Permanent(f"{made.name}: an argument cannot be stored ({said}); {remedy}") from error
     raise Permanent(f"{made.name}: an argument would come back from the ledger changed; {remedy}")
+
+
+def _storable_numbers(plain: Any) -> Any:
+    """Whole numbers beyond 64 bits as digits, which pydantic reads back as the number; JSON has no room for them."""
+    match plain:
+        case dict():
+            return {name: _storable_numbers(value) for name, value in plain.items()}
+        case list():
+            return [_storable_numbers(value) for value in plain]
+    if type(plain) is int and not SMALLEST <= plain <= LARGEST:
+        return str(plain)
+    return plain
 
 
 def _refuse_lookalikes(made: Tool, plain: dict[str, Any]) -> None:

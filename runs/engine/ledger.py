@@ -96,6 +96,11 @@ class RowLedger:
                 entry, {"tried_at": None, "due_at": None, "error": entry.error, "attempts": entry.attempts}
             )
 
+    def unclear(self, entry: Entry, message: str) -> None:
+        """What the call ended with, though nobody knows whether it happened: for whoever has to find out."""
+        entry.error = self._words(message)
+        self._change(entry, {"error": entry.error})
+
     def doubt(self, entry: Entry, message: str) -> None:
         entry.status, entry.error = IN_DOUBT, self._words(message)
         self._change(entry, {"status": IN_DOUBT, "error": entry.error})

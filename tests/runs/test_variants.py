@@ -19,6 +19,7 @@ from runs import (
     END,
     Ambiguous,
     Ask,
+    EffectFailed,
     Expired,
     Found,
     Graph,
@@ -101,7 +102,7 @@ def at_once(acts: list[Callable[[], object]]) -> list[object]:
 
 
 @pytest.mark.parametrize(
-    ("asked", "at_least"), [(40, 40), (90_000, 90_000), (1e15, 3600), (float("inf"), 3600)]
+    ("asked", "at_least"), [(40, 40), (90_000, 90_000), (1e15, 2_592_000), (float("inf"), 2_592_000)]
 )
 def test_a_provider_that_asks_for_a_long_wait_parks_the_run_and_does_not_use_up_the_nodes_tries(
     asked, at_least
@@ -180,7 +181,7 @@ def test_a_call_that_fails_for_good_beside_a_question_is_raised_once_the_questio
     def both(run, state):
         try:
             run.gather(refused.bind(), Ask("Well?", name="well"), send.bind(text="beside"))
-        except Permanent as error:
+        except EffectFailed as error:
             state.log.append(str(error))
 
     with registered(graph):
@@ -640,7 +641,7 @@ def test_a_gated_call_whose_deadline_passes_ends_as_its_author_declared(on_expir
     assert run.entries.filter(kind="effect").count() == len(sent)
 
 
-@pytest.mark.parametrize("due", [3600, "tomorrow", datetime(2030, 1, 1), timedelta(0), timedelta(days=-1)])  # noqa: DTZ001
+@pytest.mark.parametrize("due", [3600, "tomorrow", datetime(2030, 1, 1)])  # noqa: DTZ001
 def test_a_deadline_that_is_none_is_refused_where_it_is_written(due):
     with pytest.raises(GraphError, match="due"):
         Ask("Send it?", due=due)
