@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import smtplib
 import socket
+from email.utils import parsedate_to_datetime
 
 from runs.core.errors import Ambiguous, Permanent, Transient
 
@@ -57,14 +58,24 @@ def classify(error: Exception) -> Exception:
 
 def _status(error: Exception, message: str) -> Exception:
     response = error.response  # type: ignore[attr-defined]  # httpx.HTTPStatusError
-    after = response.headers.get("retry-after", "")
-    seconds = float(after) if after.strip().isdigit() else None
+    after = response.headers.get("retry-after", "").strip()
     refused = response.status_code == 503 and after  # the server itself says when it will take it
     if response.status_code in SURELY_NOT_DONE or refused:
-        return Transient(message, retry_after=seconds)
+        return Transient(message, retry_after=_seconds(after, response.headers.get("date", "")))
     if response.status_code >= 500:
         return Ambiguous(message)  # the provider, or one behind a gateway, may have done it before that
     return Permanent(message)
+
+
+def _seconds(after: str, now: str) -> float | None:
+    """Retry-After in either of its forms: seconds, or a moment, seen from the server's own clock."""
+    if after.isascii() and after.isdigit():
+        return float(after)
+    try:
+        wait = parsedate_to_datetime(after) - parsedate_to_datetime(now)
+    except (TypeError, ValueError):
+        return None
+    return max(wait.total_seconds(), 0.0)
 
 
 def _smtp(error: smtplib.SMTPException, message: str) -> Exception:

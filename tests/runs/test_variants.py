@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 
+import httpx
 import pytest
 from django.db import connection, transaction
 from pydantic import BaseModel
@@ -33,6 +34,7 @@ from runs import (
 )
 from runs.conf import conf
 from runs.core import codec
+from runs.core.mapping import classify
 from runs.core.outcomes import Lost, PutsOff, Waits
 from runs.engine import clock, sql
 from runs.engine.claim import Claimer
@@ -134,6 +136,27 @@ def test_a_provider_that_asks_for_a_long_wait_parks_the_run_and_does_not_use_up_
         drive(run)
     assert (run.status, run.state_at()["log"]) == ("completed", ["page"])
     assert run.entries.get().attempts == 2
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("120", 120.0),
+        (" 7 ", 7.0),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", 60.0),
+        ("Wed, 21 Oct 2026 07:26:00 GMT", 0.0),
+        ("1.5", None),
+        ("\u00b2", None),
+        ("soon", None),
+    ],
+)
+def test_retry_after_is_read_in_both_of_its_forms_and_anything_else_is_no_answer(header, seconds):
+    headers = [(b"retry-after", header.encode("latin-1")), (b"date", b"Wed, 21 Oct 2026 07:27:00 GMT")]
+    response = httpx.Response(429, headers=headers, request=httpx.Request("GET", "http://example.com"))
+    with pytest.raises(httpx.HTTPStatusError) as raised:
+        response.raise_for_status()
+    error = classify(raised.value)
+    assert (type(error), error.retry_after) == (Transient, seconds)
 
 
 def test_an_answer_and_a_cancel_do_not_shorten_a_retry_nor_leave_it_due():
@@ -465,6 +488,59 @@ def test_a_proposal_worded_anew_is_noted_and_the_recorded_one_is_what_runs():
         drive(run)
     assert (run.status, sent) == ("completed", ["first words"])
     assert run.remarks.filter(kind="other_request").count() == 1
+
+
+def test_a_named_question_worded_anew_is_noted_and_the_recorded_one_is_what_people_answered():
+    wordings = ["first words", "other words"]
+    graph = Graph("wordy question", state=Log)
+
+    @graph.node
+    def only(run, state):
+        state.log.append(run.interrupt("Well?", payload=wordings[0], name="well").payload)
+
+    with registered(graph):
+        run = start("wordy question", {})
+        drive(run)
+        answer(run)
+        wordings.pop(0)
+        drive(run)
+    assert (run.status, run.state_at()["log"]) == ("completed", ["first words"])
+    assert run.remarks.filter(kind="other_request").count() == 1
+
+
+def test_two_graphs_may_each_have_a_tool_of_one_name(ada, settings):
+    """What a person edits is checked by the tool of the run's own graph."""
+    settings.DURABLEWEB = {**settings.DURABLEWEB, "undo_seconds": 0}
+
+    def with_tool(name: str, kind: type) -> Graph:
+        graph = Graph(name, state=None)
+
+        def pay(amount, idempotency_key):
+            sent.append(amount)
+
+        pay.__annotations__ = {"amount": kind, "idempotency_key": str}
+        made = tool(kind="write", honours_key=True)(pay)
+
+        @graph.node
+        def only(run, state):
+            run.call(made, amount=1, approve=Ask("Pay?", reviewers="pm", schema={"type": "object"}))
+
+        return graph
+
+    whole, exact = with_tool("whole sums", int), with_tool("exact sums", Decimal)
+    with registered(whole, exact):
+        runs = [start(graph, {}) for graph in (whole, exact)]
+        for run in runs:
+            drive(run)
+        first, second = (Approval.objects.get(run=run) for run in runs)
+        with pytest.raises(Invalid):
+            first.decide(by=ada, verdict="edit", payload={"amount": "2.50"})
+        second.decide(by=ada, verdict="edit", payload={"amount": "2.50"})
+        first.decide(by=ada, verdict="edit", payload={"amount": 2})
+        for run in runs:
+            drive(run)
+            assert run.status == "completed", run.error
+    assert sent == [2, Decimal("2.50")]
 
 
 def test_two_runs_that_ask_for_one_key_at_the_same_moment_send_once():
