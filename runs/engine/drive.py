@@ -108,13 +108,7 @@ class Drive:
         boundary("node")
         self._enter()
         try:
-            if node.is_async:
-                face = AsyncRun(questions, partial(_do_async, None))
-                returned = asyncio.run(
-                    asyncio.wait_for(node.fn(face, self.state), node.limit.total_seconds())
-                )
-            else:
-                returned = node.fn(node_run, self.state)
+            returned = node.fn(node_run, self.state)
         except BaseException as error:
             return self._excused(questions, error)
         finally:

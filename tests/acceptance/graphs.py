@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from runs import END, Graph, Retry
+from runs import END, Found, Graph, Retry, tool
 
 
 class Diary(BaseModel):
@@ -59,3 +60,28 @@ stuck = Graph("stuck", state=Diary, operators="ops")
 def never_end(run: Any, state: Diary) -> None:
     write(state, "stuck")
     time.sleep(600)
+
+
+def find_deposit(idempotency_key: str, arguments: dict[str, Any]) -> Found | None:
+    deposits = Path(arguments["path"])
+    return Found("found") if deposits.exists() and idempotency_key in deposits.read_text() else None
+
+
+@tool(kind="write", limit=timedelta(seconds=6), reconcile=find_deposit)
+def deposit(path: str, idempotency_key: str) -> str:
+    """The process is stopped between its last look and the effect; whoever wakes it lets it go on."""
+    stops = Path(path + ".stopped")
+    if not stops.exists():
+        stops.write_text(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGSTOP)
+    with Path(path).open("a") as deposits:
+        deposits.write(f"{idempotency_key}\n")
+    return "made"
+
+
+stopped = Graph("stopped", operators="ops")
+
+
+@stopped.node
+def pay_in(run: Any, state: dict[str, Any]) -> None:
+    state["result"] = run.call(deposit, path=state["path"])

@@ -124,17 +124,31 @@ def test_answers_to_a_retrying_run_leave_its_back_off_alone():
 
 
 def test_answers_to_a_running_run_leave_its_lease_alone():
-    with registered(two):
-        run = start("two at once", {})
+    """E17 with decisions: they come while the node runs; it is executed once, and its lease is as it was."""
+    bodies, lease_ends = [], set()
+    graph = Graph("busy asker", state=Log)
+
+    @graph.node
+    def ask(run, state):
+        bodies.append(1)
+        if len(bodies) == 2:
+            row = Run.objects.get(pk=run.id)
+            for n in range(5):
+                lease_ends.add(row.wake_at)
+                answer(row, f"q{n}")
+                lease_ends.add(row.wake_at)
+        answers = run.gather(*[Ask(f"{n}?", name=f"q{n}") for n in range(5)])
+        state.log += [found.verdict for found in answers]
+
+    with registered(graph):
+        run = start("busy asker", {})
         drive(run)
         LedgerEntry.objects.filter(run=run).update(awaited=False)
         Run.objects.filter(pk=run.pk).update(wake_at=run.created_at)
-        held = claim(run)
-        run.refresh_from_db()
-        lease_end = run.wake_at
-        answer(run, "left")
-        assert run.wake_at == lease_end
-        held.run()
+        drive(run)
+        assert (run.status, len(bodies), len(lease_ends)) == ("waiting", 2, 1)
+        drive(run)
+    assert (run.status, len(bodies)) == ("completed", 3)
 
 
 def test_a_heartbeat_that_lands_after_the_park_does_not_move_the_deadline():

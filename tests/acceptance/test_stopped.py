@@ -1,0 +1,62 @@
+"""A worker that is stopped in the middle of a call and wakes up when another one has its run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from runs import start
+from runs.models import Remark
+from tests.acceptance.graphs import stopped
+from tests.acceptance.installation import until
+from tests.conftest import ROOT
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.django_db(transaction=True)]
+
+
+def test_a_late_result_is_evidence_and_the_effect_happens_once(process_environment, tmp_path):
+    """E20: SIGSTOP between intent and call until another worker has taken the run, then SIGCONT."""
+    environment = process_environment | {"DURABLEWEB_APPS": "tests.acceptance"}
+    deposits = Path(tmp_path, "deposits")
+    run = start(stopped, {"path": str(deposits)})
+    first = subprocess.Popen(
+        [sys.executable, "manage.py", "tick", "--seconds", "60"], cwd=ROOT, env=environment
+    )
+    try:
+        until(lambda: _is_stopped(first.pid), 60)
+        tick = [sys.executable, "manage.py", "tick", "--seconds", "5"]
+        until(
+            lambda: subprocess.run(tick, cwd=ROOT, env=environment, check=True) and _kinds(run)[-1] == "wait",
+            60,
+        )
+        assert not deposits.exists(), "while the earlier call may be under way, nobody makes another"
+        os.kill(first.pid, signal.SIGCONT)
+        assert first.wait(60) == 0
+        until(lambda: subprocess.run(tick, cwd=ROOT, env=environment, check=True) and _ended(run), 60)
+    finally:
+        first.kill()
+        first.wait()
+    assert run.status == "completed"
+    assert deposits.read_text().count("\n") == 1
+    assert run.state_at()["result"] == "found", "the outcome is what the provider says, not the late result"
+    assert Remark.objects.get(run=run).kind == "late_result"
+    assert {"lost", "wait", "wake"} <= {*_kinds(run)}
+
+
+def _is_stopped(pid: int) -> bool:
+    return psutil.Process(pid).status() == psutil.STATUS_STOPPED
+
+
+def _kinds(run) -> list[str]:
+    return list(run.checkpoints.order_by("seq").values_list("kind", flat=True))
+
+
+def _ended(run) -> bool:
+    run.refresh_from_db()
+    return run.ended
