@@ -70,8 +70,8 @@ def _compare(old: Plain, new: Plain, path: str) -> list[Op]:
         ops = list(_compare_lists(old, new, path))
     else:
         return [] if same(old, new) else [_replace(path, new)]
-    if len(ops) == 1 and ops[0]["path"].count("/") == path.count("/") + 1:
-        return ops  # one item of this very container: replacing all of it says as much and more
+    if len(ops) == 1 and _is_item_of(path, ops[0]):
+        return ops  # replacing the whole container would say as much and more
     return [_replace(path, new)] if ops and _outweighs(ops, new, path) else ops
 
 
@@ -160,6 +160,12 @@ def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
         run.append(pairs[index])
         index = before[index]
     return run[::-1]
+
+
+def _is_item_of(path: str, op: Op) -> bool:
+    """Whether the operation puts one item of this very container, under a name that needs no escape."""
+    place = op["path"][len(path) + 1 :]
+    return op["op"] != "remove" and "/" not in place and "~" not in place
 
 
 def _outweighs(ops: list[Op], new: Plain, path: str) -> bool:
