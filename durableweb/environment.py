@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypedDict, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -23,6 +24,22 @@ def text(name: str, default: str = "") -> str:
 def listed(name: str, default: tuple[str, ...] = ()) -> list[str]:
     """A comma-separated list; empty parts are dropped."""
     return [part.strip() for part in text(name).split(",") if part.strip()] or list(default)
+
+
+def apps(name: str) -> list[str]:
+    """Names of Django apps; one that Python does not find is named with what to do about it."""
+    found = listed(name)
+    for app in found:
+        try:
+            known = find_spec(app.partition(".")[0]) is not None
+        except (ImportError, ValueError):
+            known = False
+        if not known:
+            raise ImproperlyConfigured(
+                f"{name} names {app!r}, which Python does not find: put its folder beside manage.py, "
+                "or the folder's parent into PYTHONPATH."
+            )
+    return found
 
 
 def flag(name: str, default: bool = False) -> bool:

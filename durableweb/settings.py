@@ -73,7 +73,7 @@ INSTALLED_APPS = [
     "approvals",
     "runs",
     "examples",
-    *environment.listed("DURABLEWEB_APPS"),
+    *environment.apps("DURABLEWEB_APPS"),
     "unfold",
     "django.contrib.admin",
     "django.contrib.auth",

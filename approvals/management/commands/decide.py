@@ -25,7 +25,7 @@ class Command(BaseCommand):
     help = "Decide an approval for a person. Whoever may use this shell is trusted; the trail names them too."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("approval", help="its id, or the first or last digits of it")
+        parser.add_argument("approval", help="its id, or the last digits of it")
         parser.add_argument("--verdict", required=True, help=" | ".join(VERDICTS))
         parser.add_argument("--by", required=True, metavar="USER", help="user name of who decides")
         parser.add_argument(
@@ -57,9 +57,7 @@ def _approval(text: str) -> Approval:
     found = list(Approval.objects.called(text)[:6])
     if not found:
         raise CommandError(
-            one_line(
-                f"There is no approval {text[:80]}; give its id, or at least 4 digits from either end of it."
-            )
+            one_line(f"There is no approval {text[:80]}; give its id, or the last six digits of it.")
         )
     if len(found) > 1:
         raise CommandError(

@@ -105,6 +105,7 @@ def _approval(approval: Approval) -> dict[str, Any]:
                 "payload": codec.decode(decision.payload) if decision.payload else None,
                 "reason": decision.reason,
                 "at": decision.at,
+                "undone": decision.withdrawals.exists(),
             }
             for decision in decisions
         ],
