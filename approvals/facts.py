@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any  # payloads are any JSON
 
@@ -11,7 +11,7 @@ from django.utils.dateformat import format as date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from approvals.forms.difference import change_of
+from approvals.forms.difference import Change, change_of
 from approvals.forms.order import in_order, is_recipient_or_amount
 from approvals.forms.paths import ROOT, below, label_of, title_of
 from approvals.forms.values import ABSENT, json_text, same, visible
@@ -20,7 +20,6 @@ from runs.core.codec_tree import MARK
 from runs.core.graph import END
 
 if TYPE_CHECKING:
-    from approvals.forms.difference import Change
     from runs.models import Run
 
 LONG_TEXT = 200
@@ -39,6 +38,7 @@ class Fact:
     items: tuple[str, ...] = ()
     rank: int = _ORDINARY
     change: Change | None = None
+    tabled: Fact | None = None  # the fact as it stands without the edit that is being made
 
     @property
     def is_strong(self) -> bool:
@@ -79,6 +79,21 @@ def facts(payload: Any, proposed: Any, schema: Any = None) -> list[Fact]:
         for name in in_order(list(payload), (), payload)
     ]
     return sorted(told, key=lambda fact: fact.rank)
+
+
+def facts_as_typed(payload: Any, proposed: Any, typed: Any, schema: Any = None) -> list[Fact]:
+    """The facts of `payload`, and in the place of each that an unsent edit touches what the edit says."""
+    edited = {fact.path: fact for fact in facts(typed, payload, schema)}
+    told = []
+    for fact in facts(payload, proposed, schema):
+        now = edited.pop(fact.path, None)
+        if now is None:
+            gone = Change(fact.path, fact.label, "removed", fact.text, "")
+            told.append(replace(fact, change=gone, tabled=fact))
+        else:
+            told.append(replace(now, tabled=fact) if now.change else fact)
+    none = {path: Fact(fact.label, "text", "–", path) for path, fact in edited.items()}
+    return [*told, *(replace(fact, tabled=none[path]) for path, fact in edited.items())]
 
 
 def _fact(path: str, label: str, value: Any, was: Any, name: str = "") -> Fact:

@@ -12,7 +12,7 @@ from urllib.parse import quote_plus
 from django.utils.translation import gettext as _
 
 from approvals import chain, who, words
-from approvals.facts import Effect, Fact, effect, facts
+from approvals.facts import Effect, Fact, effect, facts, facts_as_typed
 from approvals.forms.posted import Draft, proposed
 from approvals.forms.values import json_text
 from approvals.history import Note, Path, Seat, notes, path_of, seats
@@ -83,7 +83,9 @@ class ApprovalPage:
 
     @cached_property
     def facts(self) -> list[Fact]:
-        return facts(self.payload, self.proposal, self.schema)
+        if self.given is None or self.payload is None:
+            return facts(self.payload, self.proposal, self.schema)
+        return facts_as_typed(self.payload, self.proposal, self.given.payload, self.schema)
 
     @cached_property
     def payload(self) -> Any:

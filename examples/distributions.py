@@ -74,7 +74,7 @@ def _metadata(vendor: str) -> Message:
             pass
     raise Permanent(
         f"No installed Python distribution is named {vendor!r}.{_similar(vendor)} "
-        "Vendors are names of installed distributions; see them with: python -m pip list"
+        "Vendors are names of installed distributions; see them with: .venv/bin/python -m pip list"
     )
 
 

@@ -64,6 +64,11 @@ class Draft:
         return replace(self, errors=together, form=_marked(self.form, errors))
 
     @property
+    def faulty(self) -> list[Field]:
+        """The fields of the form that have an error, in its order."""
+        return [each for each in _all_fields(self.form) if each.errors and each.path != ROOT]
+
+    @property
     def loose_errors(self) -> list[tuple[str, str]]:
         """Errors that belong to no field of the form: (path, message), for the head of the form."""
         held = {each.path for each in _all_fields(self.form) if each.path != ROOT or each.kind != kind.OBJECT}

@@ -5,6 +5,7 @@
 // that still says what it was given means the very value it was made from, so 1.0 stays 1.0.
 
 const LONG = 80;
+const MOST = 400;
 const NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 const WAIT = 350;
 
@@ -32,6 +33,7 @@ class Bench {
     if ("posted" in form.dataset) this.keep();
     else this.restore();
     this.mark();
+    this.focusTrouble();
   }
 
   // What the fields were made from: the proposed payload, or an edit of it that was typed as JSON.
@@ -53,6 +55,7 @@ class Bench {
       clearTimeout(this.waiting);
       this.waiting = setTimeout(() => this.fromJson(), WAIT);
     } else if (target.closest("[data-field]")) {
+      this.forgive(target.closest("[data-field]"));
       const draft = read(this.root, this.base);
       this.json.value = text(draft);
       this.say();
@@ -81,17 +84,21 @@ class Bench {
   pressed(event) {
     const button = event.target.closest("button");
     if (!button) return;
+    const field = button.closest("[data-field]");
     if ("add" in button.dataset) this.add(button);
     else if ("remove" in button.dataset) this.remove(button);
-    else if ("putBack" in button.dataset) this.putBack(button.closest("[data-field]"));
+    else if ("putBack" in button.dataset) this.putBack(field);
     else return;
     event.preventDefault();
+    this.forgive(field);
     this.typed(this.root);
   }
 
   pressedOutside(event) {
     const pressed = (selector) => event.target.closest(selector);
-    if (pressed("[data-discard]")) this.discard();
+    const named = pressed("[data-to-field]");
+    if (named) this.goTo(named, event);
+    else if (pressed("[data-discard]")) this.discard();
     else if (pressed("[data-edit]")) {
       event.preventDefault();
       const first = this.showsJson ? this.json : this.root.querySelector("input:not([type=hidden]), textarea, select");
@@ -188,6 +195,41 @@ class Bench {
     note.dataset.tone = error ? "danger" : "good";
   }
 
+  // What was wrong with a value is not said of another one; a list is another with each of its items.
+  forgive(field) {
+    for (let place = field; place && place !== this.root; place = place.parentElement.closest("[data-field]")) {
+      for (const error of place.querySelectorAll(":scope > [data-error]")) error.remove();
+    }
+    for (const control of field.dataset.kind === "object" || field.dataset.kind === "list" ? [] : field.querySelectorAll("[aria-invalid=true]")) {
+      control.removeAttribute("aria-invalid");
+      const hint = document.getElementById(`${control.id}-hint`);
+      if (hint) control.setAttribute("aria-describedby", hint.id);
+      else control.removeAttribute("aria-describedby");
+    }
+  }
+
+  // A field that the banner names is shown, whichever view is open.
+  goTo(link, event) {
+    const place = document.getElementById(link.hash.slice(1));
+    if (!place) return;
+    event.preventDefault();
+    if (this.showsJson) {
+      this.form.elements.view.value = "form";
+      this.turn();
+    }
+    (place.matches("input, textarea, select") ? place : place.closest("[data-field]").querySelector("input:not([type=hidden]), textarea, select, button"))?.focus();
+    place.scrollIntoView({ block: "center" });
+  }
+
+  // After a refusal one goes on where something is wrong.
+  focusTrouble() {
+    if (!document.querySelector("#trouble")) return;
+    const wrong = [...document.querySelectorAll("[aria-invalid=true]")].find((each) => each.checkVisibility());
+    const first = wrong ?? (this.showsJson && this.form.querySelector("[data-error]") ? this.json : undefined);
+    first?.focus();
+    first?.scrollIntoView({ block: "center" });
+  }
+
   sayUnfit() {
     const note = this.form.querySelector("[data-json-note]");
     note.textContent = note.dataset.unfit;
@@ -242,23 +284,32 @@ class Bench {
       head.append(made("button", { class: "link", type: "button", "data-put-back": "", "aria-label": `${putBack} ${name}` }, putBack));
     }
     if (field.dataset.kind === "boolean") return;
-    const texts = typeof was === "string" && typeof is === "string";
-    const long = texts && (Math.max(was.length, is.length) > LONG || `${was}${is}`.includes("\n"));
     if (areScalars(was) && areScalars(is)) {
       field.append(made("p", { class: "change" }, ...itemPieces(was, is)));
       return;
     }
     const title = diffTitle.replace("%s", name);
-    field.append(long ? wordDiff(lines(was), lines(is), title, this.form.dataset) : change(short(was, is), short(is, was), this.form.dataset));
+    field.append(areLong(was, is) ? wordDiff(lines(was), lines(is), title, this.form.dataset) : change(short(was, is), short(is, was), this.form.dataset));
   }
 
   // Where the outcome names a value, it names the edited one beside it.
   showOutcome(element) {
     const [was, is] = [get(this.proposed, element.dataset.shows), this.valueOf(element.dataset.shows)];
     this.shown ??= new Map();
-    if (!this.shown.has(element)) this.shown.set(element, [...element.childNodes]);
-    if (canonical(was) === canonical(is)) element.replaceChildren(...this.shown.get(element));
-    else if (areScalars(was) && areScalars(is)) element.replaceChildren(...itemPieces(was, is).map((item) => make("li", {}, item)));
+    if (!this.shown.has(element)) {
+      // After a refusal the server shows the edit, and holds in a template what stands without it.
+      const unedited = element.querySelector(":scope > template")?.content ?? element;
+      this.shown.set(element, [...unedited.childNodes]);
+    }
+    const state = canonical(was) === canonical(is) ? "" : canonical(is) ?? "gone";
+    if (element.marked === state) return;
+    element.marked = state;
+    if (!state) return element.replaceChildren(...this.shown.get(element));
+    const title = this.form.dataset.diffTitle.replace("%s", element.closest("dd").previousElementSibling.textContent);
+    const differs = (old, fresh) => wordDiff(lines(old), lines(fresh), title, this.form.dataset);
+    if (areLong(was, is)) element.replaceChildren(differs(was, is));
+    else if (areScalars(was) && areScalars(is)) element.replaceChildren(make("ul", {}, ...itemPieces(was, is).map((item) => make("li", {}, item))));
+    else if (isCut(was) && isCut(is)) element.replaceChildren(differs(text(was), text(is)));
     else element.replaceChildren(make("del", {}, short(was, is)), " ", make("ins", {}, short(is, was)));
   }
 
@@ -451,7 +502,16 @@ function short(value, other) {
     return value.map((each) => (typeof each === "string" ? each : text(each))).join(", ") || "[]";
   }
   const words = typeof value === "string" && (typeof other === "string" || other === undefined) && value !== "" ? value : text(value);
-  return words.length > 400 ? `${words.slice(0, 398)}…` : words;
+  return words.length > MOST ? `${words.slice(0, MOST - 2)}…` : words;
+}
+
+// Whether only a part of it would be shown, so that two of them may look alike.
+function isCut(value) {
+  return value !== undefined && text(value).length > MOST;
+}
+
+function areLong(was, is) {
+  return typeof was === "string" && typeof is === "string" && (Math.max(was.length, is.length) > LONG || `${was}${is}`.includes("\n"));
 }
 
 function change(was, is, { becomes }) {

@@ -108,6 +108,9 @@ def test_the_reason_of_a_rejection_reaches_the_run_byte_for_byte(signed_in):
     entries["reason"], entries["verdict"] = reason.replace("\n", "\r\n"), "reject"
     post(signed_in, url(approval, "decision"), entries)
     assert answer_of(approval)["reason"] == reason
+    page = signed_in.get(f"/?decided={approval.pk}").content.decode()
+    assert "The run hears of it in" in page
+    assert "Starts in" not in page
 
 
 def test_a_preset_reason_and_own_words_go_together(signed_in):
@@ -278,6 +281,7 @@ def test_who_started_the_run_may_look_but_not_decide(ada, bob):
     html = page_of(as_person(bob), approval)
     page = page_of(as_person(ada), approval)
     assert "You started this run" in page
+    assert "What happens if it is approved" in page
     assert 'value="approve"' not in page
     answer = press(as_person(ada), approval, html=html)
     assert answer.status_code == 403

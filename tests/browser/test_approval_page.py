@@ -65,6 +65,73 @@ def test_an_edit_by_mouse_is_marked_shown_and_approved(open_as, ada):
     assert same(answer["payload"]["price"], 1.0)
 
 
+def test_an_edited_long_text_and_json_are_shown_in_what_will_happen(open_as, ada):
+    approval = ask({**BRIEF, "parts": [{"name": f"part {number}"} for number in range(40)]}, call=CALL)
+    page = open_as(ada, path(approval))
+    card = page.locator(".outcome")
+    unedited = card.inner_html()
+    box(page, "Body").fill(BODY.replace("Use Corvid for everyone else", "Ask Corvid for an offer"))
+    box(page, "Parts 40 Name").or_(page.locator("[data-field='$.parts[39].name'] input")).fill("the last one")
+    expect(card.get_by_role("group", name="What you changed in Body").locator("ins").first).to_have_text(
+        "Ask"
+    )
+    expect(card.locator("del").first).to_have_text("Use")
+    expect(card).to_contain_text("the last one")
+    page.get_by_role("button", name="Discard").click()
+    expect(card.locator("ins")).to_have_count(0)
+    assert card.inner_html() == unedited
+    box(page, "Body").fill("Dear Helen,\n\nnothing.")
+    box(page, "Copies").fill("many")
+    main_button(page).click()
+    expect(page.locator("#trouble")).to_be_visible()
+    expect(card.locator(".word-diff")).to_contain_text("nothing")
+    page.get_by_role("button", name="Put back Body").click()
+    expect(card.locator(".word-diff")).to_have_count(0)
+    expect(card.locator(".fact-lead").first).to_contain_text("Dear Helen")
+
+
+def test_an_edit_is_shown_in_what_will_happen_without_scripts(open_as, ada):
+    page = open_as(ada, path(brief()), java_script_enabled=False)
+    box(page, "Body").fill(BODY.replace("Use Corvid for everyone else", "Ask Corvid for an offer"))
+    box(page, "Copies").fill("many")
+    main_button(page).click()
+    expect(page.locator("#trouble").get_by_role("link", name="Copies")).to_be_visible()
+    expect(page.locator(".outcome .word-diff ins").first).to_have_text("Ask")
+
+
+def test_a_refused_edit_names_its_fields_and_forgets_what_is_mended(open_as, ada):
+    page = open_as(ada, path(brief()))
+    box(page, "Copies").fill("many")
+    box(page, "Price").fill("much")
+    main_button(page).click()
+    trouble = page.locator("#trouble")
+    expect(trouble.get_by_role("link", name="Copies")).to_be_visible()
+    expect(page.locator("form [aria-invalid=true]").first).to_be_focused()
+    for name in ("Price", "Copies"):
+        trouble.get_by_role("link", name=name).click()
+        expect(box(page, name)).to_be_focused()
+    expect(page.locator("[data-view=form] [data-error]")).to_have_count(2)
+    box(page, "Price").fill("2")
+    expect(page.locator("[data-view=form] [data-error]")).to_have_count(1)
+    expect(box(page, "Price")).not_to_have_attribute("aria-invalid", "true")
+    page.get_by_role("button", name="Put back Copies").click()
+    expect(page.locator("[data-view=form] [data-error]")).to_have_count(0)
+
+
+@pytest.mark.parametrize("width", [360, 768, 960, 1200, 1280, 1320, 1366, 1440])
+def test_the_action_bar_keeps_its_buttons_on_one_row(open_as, ada, width):
+    page = open_as(ada, path(brief()), width=width)
+    box(page, "Subject").fill("Brief, second try")
+    box(page, "Copies").fill("9")
+    expect(main_button(page)).to_contain_text("Approve with edits")
+    tops = page.locator(".action-bar .button:visible").evaluate_all(
+        "(all) => all.map((each) => Math.round(each.getBoundingClientRect().top))"
+    )
+    assert len(tops) == 3
+    assert len(set(tops)) == 1
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_an_edit_put_back_is_a_plain_approval(open_as, ada):
     approval = brief()
     page = open_as(ada, path(approval))
