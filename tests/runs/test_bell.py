@@ -101,16 +101,16 @@ def test_a_bell_that_is_lost_is_rung_again_and_its_silence_is_counted(bell):
     start(ringing)
     bell.look()
     OrmQ.objects.all().delete()
-    pass_time(1.9)
+    pass_time(1)  # real time passes too: a second is room enough for a busy machine
     bell.look()
     assert rung() == 0
-    pass_time(0.2)
+    pass_time(1.5)
     bell.look()
     assert rung() == 1
-    pass_time(3.9)
+    pass_time(2.5)
     bell.look()
     assert rung() == 1, "the pause doubles"
-    assert 6 <= bell.unanswered_seconds < 7
+    assert 5 <= bell.unanswered_seconds < 7
 
 
 def test_a_run_that_somebody_drove_meanwhile_needs_no_answer(bell):
