@@ -22,7 +22,6 @@ from runs.secrets import guard
 log = logging.getLogger(__name__)
 
 _graphs: dict[tuple[str, int], Graph] = {}
-_tools: dict[str, Tool] = {}
 _tools_of: dict[tuple[str, int], dict[str, Tool]] = {}  # two graphs may each have a tool of one name
 broken: dict[str, str] = {}  # module -> why it could not be imported; its runs are held, the others go on
 
@@ -44,8 +43,6 @@ def add_all(things: Iterable[Any]) -> None:
     for thing in list(things):
         if isinstance(thing, Graph):
             add(thing)
-        elif isinstance(thing, Tool):
-            _tools[thing.name] = thing
 
 
 def add(graph: Graph) -> Graph:
@@ -57,7 +54,6 @@ def add(graph: Graph) -> Graph:
     graph.check()
     _graphs[graph.name, graph.version] = graph
     near = [thing for node in graph.nodes.values() for thing in _near(node.fn) if isinstance(thing, Tool)]
-    add_all(near)
     _tools_of[graph.name, graph.version] = {made.name: made for made in near}
     return graph
 
@@ -101,7 +97,7 @@ def check_payload(run: Any, request: dict[str, Any], payload: Any) -> Any:
     """The payload of a gated call as the tool will take it. Raises Invalid with what does not fit."""
     about = request.get("call")
     own = _tools_of.get((run.graph, run.version), {})
-    made = own.get(about["tool"], _tools.get(about["tool"])) if about else None
+    made = own.get(about["tool"]) if about else None
     if made is None:
         return payload
     if not isinstance(payload, dict):
