@@ -28,6 +28,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
     another writer changed in between. A lock not free for 30 s raises OperationalError, as SQLite itself does.
     """
 
+    # No AUTOINCREMENT: it writes a page of its own with every insert. What follows the growing ids (runs/live) is told
+    # why the last row of such a table stays.
+    data_types_suffix: dict[str, str] = {}
+
     write_lock: WriteLock | None = None
 
     def get_connection_params(self) -> dict[str, Any]:
@@ -62,6 +66,34 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """A transaction of a few statements, on the driver's own cursor; not to be nested in another."""
         self.ensure_connection()
         return BriefTransaction(self)
+
+    def write_briefly(self, first: tuple[str, Sequence[Any]], *more: tuple[str, Sequence[Any]]) -> bool:
+        """The statements in a transaction of their own, in turn. False, and nothing is changed, if the first one
+        changed no row. For the hottest path: no cursor of Django's, whose errors it raises all the same."""
+        if self.connection is None:
+            self.ensure_connection()
+        lock, connection = self.write_lock, self.connection
+        try:
+            if lock is not None:
+                take_turn(lock)
+            connection.execute("BEGIN IMMEDIATE")
+            query, params = first
+            if connection.execute(_with_question_marks(query), params).rowcount < 1:
+                return False
+            for query, params in more:
+                connection.execute(_with_question_marks(query), params)
+            connection.execute("COMMIT")
+            return True
+        except base.Database.Error as error:
+            with self.wrap_database_errors:
+                raise error
+        finally:
+            try:
+                if connection.in_transaction:
+                    connection.rollback()
+            finally:
+                if lock is not None:
+                    lock.release()
 
     def _commit(self) -> None:
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from runs.core import codec
 
@@ -18,7 +19,10 @@ SALT_BYTES = 16
 
 @dataclass(slots=True)
 class Link:
-    """One checkpoint as it is written; `digest` covers every field and, through `before`, all earlier ones."""
+    """One checkpoint as it is written; `digest` covers every field and, through `before`, all earlier ones.
+
+    `moment` is `at` as the list has it.
+    """
 
     run: str
     seq: int
@@ -39,10 +43,12 @@ class Link:
     entries: str = "[]"
     body_digest: str = ""
     digest: str = ""
+    moment: str = ""
 
     def seal(self, body_digest: str | None = None) -> Link:
         """Compute both digests from the fields as they are now; a body that was erased is known by its digest."""
         self.body_digest = salted(self.salt, self.body) if body_digest is None else body_digest
+        self.moment = moment(self.at)
         words = [
             FORMAT,
             self.before,
@@ -57,7 +63,7 @@ class Link:
             self.fence,
             self.actor,
             self.reason,
-            moment(self.at),
+            self.moment,
             self.body_digest,
         ]
         text = f"{codec.encode(words)[:-1]},{self.entries}]"
@@ -74,7 +80,13 @@ def moment(at: datetime | None) -> str | None:
     if at is None:
         return None
     utc = at if at.tzinfo is UTC else at.astimezone(UTC)
-    return f"{utc.isoformat(timespec='microseconds')[:-6]}Z"
+    second = _second(utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second)
+    return f"{second}.{utc.microsecond:06d}Z"
+
+
+@lru_cache(maxsize=8)  # many steps are in the same second
+def _second(year: int, month: int, day: int, hour: int, minute: int, second: int) -> str:
+    return f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}"
 
 
 def entry_line(

@@ -15,10 +15,10 @@ from typing import Any, TypeVar  # any value: judging it is the codec's work
 from pydantic import BaseModel, RootModel, ValidationError
 
 from runs.core.codec_allow import allow, allow_annotations, storable
-from runs.core.codec_classes import apart, field_names, is_only_fields
+from runs.core.codec_classes import apart, field_names, is_only_fields, plain_kinds
 from runs.core.codec_flatten import flatten, flatten_fields
 from runs.core.codec_refs import BlobRef, SecretRef
-from runs.core.codec_restore import restore
+from runs.core.codec_restore import restore, restore_fields
 from runs.core.codec_text import decode, digest, encode
 from runs.core.codec_tree import MARK, Plain, Refusal, path_text
 from runs.core.errors import CodecError
@@ -63,7 +63,8 @@ def flatten_model(model: BaseModel, like: Plain = None) -> dict[str, Plain]:
     """
     try:
         values = vars(model)
-        if model.model_extra or tuple(values) != field_names(type(model)):
+        cls = type(model)
+        if model.__pydantic_extra__ or tuple(values) != field_names(cls):
             parts = apart(model)
             values = parts["v"] | parts.get("extra", {})
         tree = flatten_fields(values, like, 0, model)
@@ -71,9 +72,20 @@ def flatten_model(model: BaseModel, like: Plain = None) -> dict[str, Plain]:
         raise refusal.error("$") from None
     except RecursionError:
         raise CodecError("$", "is nested too deep to be stored") from None
-    if tree is not like:
-        _validate(type(model), values)
+    if tree is not like and not _surely_fits(cls, values, tree, like):
+        _validate(cls, values)
     return tree
+
+
+def _surely_fits(cls: type[BaseModel], values: dict[str, Any], tree: dict[str, Plain], like: Plain) -> bool:
+    """Whether each field that changed since `like`, which was valid, is of just the plain type it is declared with."""
+    if type(like) is not dict:
+        return False
+    kinds = plain_kinds(cls)
+    for name, before in like.items():
+        if tree.get(name) is not before and type(values.get(name)) is not kinds.get(name):
+            return False
+    return len(tree) == len(like)
 
 
 def restore_model(cls: type[M], tree: Plain) -> M:
@@ -104,7 +116,7 @@ def renew_model(cls: type[M], tree: Plain) -> M:
     """
     if not is_only_fields(cls):
         return restore_model(cls, tree)
-    values = restore(tree)
+    values = restore_fields(tree)
     model = cls.__new__(cls)
     object.__setattr__(model, "__dict__", values)
     object.__setattr__(model, "__pydantic_fields_set__", set(values))

@@ -25,6 +25,11 @@ def restore(tree: Plain, path: str = "$") -> Any:
         raise CodecError(path, too_deep().reason) from None
 
 
+def restore_fields(tree: dict[str, Plain]) -> dict[str, Any]:
+    """The same of a dict that is known to be no typed value: a state that was flattened here."""
+    return tree.copy() if set(map(type, tree.values())) <= LEAVES else restore(tree)
+
+
 def _restore(tree: Plain) -> Any:
     kind = type(tree)
     if kind is list:

@@ -15,7 +15,7 @@ import jsonpatch
 import jsonpointer
 
 from runs.core.codec_text import encode
-from runs.core.codec_tree import Plain, common_prefix, own_copy, same
+from runs.core.codec_tree import LEAVES, Plain, common_prefix, own_copy, same
 from runs.core.errors import CodecError
 
 Op = dict[str, Any]
@@ -64,25 +64,24 @@ def snapshot_due(patches_weight: int, patch_bytes: int, snapshot_bytes: int) -> 
 def _compare(old: Plain, new: Plain, path: str) -> list[Op]:
     if old is new:
         return []
-    if type(old) is type(new) is dict:
-        ops = list(_compare_dicts(old, new, path))
-    elif type(old) is type(new) is list:
-        ops = list(_compare_lists(old, new, path))
-    else:
+    kind = type(new)
+    if kind is not type(old) or kind in LEAVES:
         return [] if same(old, new) else [_replace(path, new)]
+    ops = _compare_dicts(old, new, path) if kind is dict else _compare_lists(old, new, path)
     if len(ops) == 1 and _is_item_of(path, ops[0]):
         return ops  # replacing the whole container would say as much and more
     return [_replace(path, new)] if ops and _outweighs(ops, new, path) else ops
 
 
-def _compare_dicts(old: dict[str, Plain], new: dict[str, Plain], path: str) -> Iterator[Op]:
+def _compare_dicts(old: dict[str, Plain], new: dict[str, Plain], path: str) -> list[Op]:
     """Keys that stand in their old order stay; from the first that does not, all are taken out and added at the end,
     where `add` puts them."""
+    ops: list[Op] = []
     if [*old] == [*new]:
         for key, item in new.items():
             if item is not old[key]:
-                yield from _compare(old[key], item, _at(path, key))
-        return
+                ops += _compare(old[key], item, _at(path, key))
+        return ops
     places = {key: place for place, key in enumerate(old)}
     staying: list[str] = []
     last = -1
@@ -92,18 +91,23 @@ def _compare_dicts(old: dict[str, Plain], new: dict[str, Plain], path: str) -> I
         staying.append(key)
         last = places[key]
     kept = set(staying)
-    for key in old:
-        if key not in kept:
-            yield {"op": "remove", "path": _at(path, key)}
+    ops += [{"op": "remove", "path": _at(path, key)} for key in old if key not in kept]
     for key, item in new.items():
         if key not in kept:
-            yield {"op": "add", "path": _at(path, key), "value": item}
+            ops.append({"op": "add", "path": _at(path, key), "value": item})
         elif item is not old[key]:
-            yield from _compare(old[key], item, _at(path, key))
+            ops += _compare(old[key], item, _at(path, key))
+    return ops
 
 
-def _compare_lists(old: list[Plain], new: list[Plain], path: str) -> Iterator[Op]:
+def _compare_lists(old: list[Plain], new: list[Plain], path: str) -> list[Op]:
     start = common_prefix(old, new)
+    if start == len(old):  # it only grew
+        return [{"op": "add", "path": f"{path}/-", "value": item} for item in new[start:]]
+    return list(_compare_rest(old, new, path, start))
+
+
+def _compare_rest(old: list[Plain], new: list[Plain], path: str, start: int) -> Iterator[Op]:
     end = common_prefix(old[start:][::-1], new[start:][::-1])
     old = old[start : len(old) - end]
     new = new[start : len(new) - end]
@@ -178,16 +182,19 @@ def _shorter_than(limit: int, tree: Plain) -> bool:
     """False if the tree's text surely reaches the limit; looks no further than needed, since states are large and
     patches small."""
     size = 0
-    waiting = [tree]
+    waiting = [iter((tree,))]
     while waiting:
-        node = waiting.pop()
-        if type(node) is str:
-            size += len(node) + 2
-        elif type(node) is list or type(node) is dict:
-            size += 2 * len(node)
-            waiting.extend(node.values() if type(node) is dict else node)
-        if size >= limit:
-            return False
+        for node in waiting[-1]:
+            if type(node) is str:
+                size += len(node) + 2
+            elif type(node) is list or type(node) is dict:
+                size += 2 * len(node)
+                waiting.append(iter(node.values() if type(node) is dict else node))
+                break
+            if size >= limit:
+                return False
+        else:
+            waiting.pop()
     return True
 
 

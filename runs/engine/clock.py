@@ -28,8 +28,8 @@ def now() -> datetime:
 
 def elapsed() -> float:
     """Seconds on a clock that never goes back and counts the host's sleep."""
-    passed = time.clock_gettime(_BOOT) if _BOOT is not None else time.monotonic()
-    return passed + AHEAD.total_seconds()
+    passed = time.monotonic() if _BOOT is None else time.clock_gettime(_BOOT)
+    return passed + AHEAD.total_seconds() if AHEAD else passed
 
 
 def to_sleep(seconds: float) -> float:
@@ -49,4 +49,4 @@ class Reading:
         self.at, self.since = at, elapsed()
 
     def now(self) -> datetime:
-        return self.at + timedelta(seconds=elapsed() - self.since)
+        return self.at + timedelta(0, elapsed() - self.since)

@@ -17,6 +17,7 @@ T = TypeVar("T")
 
 TRIES = 12
 LONGEST_PAUSE_SECONDS = 2.0
+FAULTS = (OperationalError, InterfaceError)
 
 
 def durably(act: Callable[[], T], again: Callable[[], T] | None = None) -> T:
@@ -25,16 +26,24 @@ def durably(act: Callable[[], T], again: Callable[[], T] | None = None) -> T:
     `again` is done instead of `act` from the second try on: the first may have committed before its answer was lost,
     so it looks for that first. Inside an outer transaction nothing is retried: only its owner can begin it anew.
     """
-    for number in range(1, TRIES + 1):
+    try:
+        return act()
+    except FAULTS as error:
+        return _again(again or act, error)
+
+
+def _again(act: Callable[[], T], error: Exception) -> T:
+    for number in range(1, TRIES):
+        if connection.in_atomic_block or not passing(error):
+            raise error
+        log.warning("The database did not take a commit (%s); trying again", error)
+        connection.close()
+        time.sleep(clock.to_sleep(min(0.02 * 2**number, LONGEST_PAUSE_SECONDS)))
         try:
-            return act() if number == 1 or again is None else again()
-        except (OperationalError, InterfaceError) as error:
-            if connection.in_atomic_block or number == TRIES or not passing(error):
-                raise
-            log.warning("The database did not take a commit (%s); trying again", error)
-            connection.close()
-            time.sleep(clock.to_sleep(min(0.02 * 2**number, LONGEST_PAUSE_SECONDS)))
-    raise AssertionError("unreachable: the last try returns or raises")
+            return act()
+        except FAULTS as anew:
+            error = anew
+    raise error
 
 
 def passing(error: Exception) -> bool:
@@ -48,5 +57,5 @@ def durably_or_lost(act: Callable[[], T], again: Callable[[], T] | None = None) 
     """For a worker inside a node: a database that stays away ends the drive, and is never the node's failure."""
     try:
         return durably(act, again)
-    except (OperationalError, InterfaceError) as error:
+    except FAULTS as error:
         raise Stop(Lost(f"the database did not take a commit: {error}")) from error

@@ -41,7 +41,7 @@ class Lease:
         self.state = state
         self.lost = threading.Event()
         self.lines: dict[str, list[object]] = {}  # what the next checkpoint says of the ledger
-        self.lock = threading.Lock()
+        self.lock, self.changing = threading.Lock(), threading.Lock()
         self.questions_open = False  # whether this step may have entries to close when it is left
 
     def now(self) -> datetime:
@@ -64,8 +64,15 @@ class Lease:
         node = self.node if ended else target
         link = self._link("complete" if ended else "step", self.step + 1, change.text, change.snapshot)
         link.status = statuses.COMPLETED if ended else statuses.RUNNING
-        changes: dict[str, Any] = {"seq": link.seq, "step": link.step, "head": "", "attempt": 0}
-        changes |= {"deaths": 0, "silent": 0, "node": node}
+        changes: dict[str, Any] = {
+            "seq": link.seq,
+            "step": link.step,
+            "head": "",
+            "attempt": 0,
+            "deaths": 0,
+            "silent": 0,
+            "node": node,
+        }
         if self.alone:  # no suspect any more: others may be driven beside it, so a death would not be its own
             changes["alone"] = False
         if ended:
@@ -134,8 +141,6 @@ class Lease:
     # -- how a transition is written
 
     def _link(self, kind: str, step: int, body: str, snapshot: bool, reason: str = "") -> Link:
-        with self.lock:
-            lines = list(self.lines.values())
         return Link(
             run=self.run_text,
             seq=self.seq + 1,
@@ -148,13 +153,19 @@ class Lease:
             fence=self.fence,
             actor=self.worker,
             reason=storable_text(guard().redact(reason)) if reason else "",
-            at=self.now(),
+            at=self.reading.now(),
             body=body,
             snapshot=snapshot,
             salt=os.urandom(SALT_BYTES),
             before=self.head,
-            entries=codec.encode(lines) if lines else "[]",
+            entries=self._entries(),
         )
+
+    def _entries(self) -> str:
+        if not self.lines:
+            return "[]"
+        with self.lock:
+            return codec.encode(list(self.lines.values()))
 
     def _leaving(self, link: Link, changes: dict[str, Any], outcome: str) -> None:
         """A transition that leaves the step: what is still open in it is closed in the same transaction."""
@@ -170,7 +181,7 @@ class Lease:
                 lines = close_step(run, outcome, link.at, ended=link.status in statuses.ENDED)
                 with self.lock:
                     self.lines |= lines
-                    link.entries = codec.encode(list(self.lines.values())) if self.lines else "[]"
+                link.entries = self._entries()
                 changes["head"] = link.seal().digest
                 if not sql.advance(self.run_id, self.fence, link.seq - 1, changes, link):
                     return False
@@ -193,8 +204,9 @@ class Lease:
             raise Stop(Lost(f"run {self.run_id}: another worker or a verb has taken it"))
         boundary(f"committed {link.kind}")
         self.seq, self.head = link.seq, link.digest
-        with self.lock:
-            self.lines.clear()
+        if self.lines:
+            with self.lock:
+                self.lines.clear()
 
     def _once_more(self, link: Link, act: Any) -> bool:
         """After a fault of the database: what was sent may have been committed before the answer was lost."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 import uuid
 from datetime import datetime, timedelta
 from typing import Any, TypeVar  # recorded values are the author's
@@ -38,9 +37,12 @@ class RowLedger:
         self.run_id = lease.run_text
         self.node, self.step = lease.node, lease.step + 1
         self.actor = lease.worker
-        self.operators = [lease.graph.operators] if lease.graph.operators else []
-        self.entries = {row.key: entry_of(row) for row in rows}
-        self.changing = threading.Lock()
+        self.entries = {row.key: entry_of(row) for row in rows} if rows else {}
+        self.changing = lease.changing
+
+    @property
+    def operators(self) -> list[str]:
+        return [self.lease.graph.operators] if self.lease.graph.operators else []
 
     # -- acts
 

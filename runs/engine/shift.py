@@ -87,8 +87,10 @@ class Shift:
 
     def _claim_and_drive(self, claimer: Claimer) -> None:
         idle_since = time.monotonic()
-        while not self._over():
-            self._reap()
+        while True:
+            self._reap()  # first: its steps may have been the last ones allowed
+            if self._over():
+                return
             if self._full():
                 self._wait_for_one()
                 continue

@@ -67,7 +67,24 @@ def missing(using: str = "default") -> list[str]:
     wanted = {f"{table}_no_{event}" for table in TABLES & present for event in ("update", "delete")}
     if "runs_ledgerentry" in present:
         wanted |= {GATE, FINAL}
+    if connection.vendor == "postgresql":
+        wanted |= set(_rules())
     return sorted(wanted - found)
+
+
+def _rules() -> list[str]:
+    """Rules of rows are triggers on PostgreSQL; the migrations make them."""
+    from django.apps import apps
+
+    from runs.models.rules import Rule
+
+    return [
+        rule.name
+        for model in apps.get_models()
+        if model._meta.managed
+        for rule in model._meta.constraints
+        if isinstance(rule, Rule)
+    ]
 
 
 def _append_only(vendor: str, table: str) -> list[str]:

@@ -5,6 +5,7 @@ from django.conf import settings
 from django.db import migrations, models
 
 import runs.engine.ids
+import runs.models.rules
 
 
 class Migration(migrations.Migration):
@@ -414,7 +415,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="run",
-            constraint=models.CheckConstraint(
+            constraint=runs.models.rules.Rule(
                 condition=models.Q(
                     (
                         "status__in",
@@ -426,7 +427,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="run",
-            constraint=models.CheckConstraint(
+            constraint=runs.models.rules.Rule(
                 condition=models.Q(
                     ("wake_at", None),
                     models.Q(("status__in", ("completed", "failed", "cancelled")), _negated=True),
@@ -437,7 +438,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="run",
-            constraint=models.CheckConstraint(
+            constraint=runs.models.rules.Rule(
                 condition=models.Q(
                     ("status", "waiting"),
                     ("status__in", ("completed", "failed", "cancelled")),
@@ -449,27 +450,27 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="run",
-            constraint=models.CheckConstraint(
+            constraint=runs.models.rules.Rule(
                 condition=models.Q(("leased_by", None), ("status", "running"), _connector="OR"),
                 name="run_lease_only_while_running",
             ),
         ),
         migrations.AddConstraint(
             model_name="run",
-            constraint=models.CheckConstraint(
+            constraint=runs.models.rules.Rule(
                 condition=models.Q(("key", None), ("key__regex", "\\S"), _connector="OR"),
                 name="run_key_not_blank",
             ),
         ),
         migrations.AddConstraint(
             model_name="run",
-            constraint=models.CheckConstraint(
+            constraint=runs.models.rules.Rule(
                 condition=models.Q(("graph__regex", "\\S")), name="run_graph_not_blank"
             ),
         ),
         migrations.AddConstraint(
             model_name="run",
-            constraint=models.CheckConstraint(
+            constraint=runs.models.rules.Rule(
                 condition=models.Q(("priority__range", (0, 3))), name="run_priority_known"
             ),
         ),
@@ -491,7 +492,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="ledgerentry",
-            constraint=models.CheckConstraint(
+            constraint=runs.models.rules.Rule(
                 condition=models.Q(
                     ("status__in", ("open", "done", "failed", "in_doubt", "compensated", "cancelled"))
                 ),
@@ -500,7 +501,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="ledgerentry",
-            constraint=models.CheckConstraint(
+            constraint=runs.models.rules.Rule(
                 condition=models.Q(
                     ("kind__in", ("effect", "interrupt", "value", "signal", "timer", "child"))
                 ),
@@ -509,13 +510,13 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="ledgerentry",
-            constraint=models.CheckConstraint(
+            constraint=runs.models.rules.Rule(
                 condition=models.Q(("key__regex", "\\S")), name="entry_key_not_blank"
             ),
         ),
         migrations.AddConstraint(
             model_name="ledgerentry",
-            constraint=models.CheckConstraint(
+            constraint=runs.models.rules.Rule(
                 condition=models.Q(
                     ("idempotency_key", None), ("idempotency_key__regex", "\\S"), _connector="OR"
                 ),
@@ -524,7 +525,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="ledgerentry",
-            constraint=models.CheckConstraint(
+            constraint=runs.models.rules.Rule(
                 condition=models.Q(
                     models.Q(("answered_at", None), ("status", "open")),
                     models.Q(("status", "open"), _negated=True),
@@ -535,7 +536,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="ledgerentry",
-            constraint=models.CheckConstraint(
+            constraint=runs.models.rules.Rule(
                 condition=models.Q(
                     models.Q(("status", "done"), _negated=True), ("result__isnull", False), _connector="OR"
                 ),

@@ -16,6 +16,7 @@ from runs.core.words import storable_text
 from runs.engine import blobs
 from runs.engine.announce import announce
 from runs.errors import Conflict, Invalid, TooEarly
+from runs.models.rules import Rule
 from runs.models.run import Run
 
 EFFECT, INTERRUPT, VALUE = "effect", "interrupt", "value"
@@ -78,19 +79,17 @@ class LedgerEntry(models.Model):
         constraints = [
             # also the index of every read: the entries of one step
             models.UniqueConstraint(fields=["run", "step", "key"], name="entry_key_once_a_step"),
-            models.CheckConstraint(condition=Q(status__in=ENTRY_STATUSES), name="entry_status_known"),
-            models.CheckConstraint(condition=Q(kind__in=ENTRY_KINDS), name="entry_kind_known"),
-            models.CheckConstraint(condition=Q(key__regex=r"\S"), name="entry_key_not_blank"),
-            models.CheckConstraint(
+            Rule(condition=Q(status__in=ENTRY_STATUSES), name="entry_status_known"),
+            Rule(condition=Q(kind__in=ENTRY_KINDS), name="entry_kind_known"),
+            Rule(condition=Q(key__regex=r"\S"), name="entry_key_not_blank"),
+            Rule(
                 condition=Q(idempotency_key=None) | Q(idempotency_key__regex=r"\S"),
                 name="entry_idempotency_key_not_blank",
             ),
-            models.CheckConstraint(
+            Rule(
                 condition=Q(status=OPEN, answered_at=None) | ~Q(status=OPEN), name="entry_open_is_unanswered"
             ),
-            models.CheckConstraint(
-                condition=~Q(status=DONE) | Q(result__isnull=False), name="entry_done_has_result"
-            ),
+            Rule(condition=~Q(status=DONE) | Q(result__isnull=False), name="entry_done_has_result"),
         ]
         indexes = [
             # the bell: interrupts whose deadline passed; Repair: what is in doubt

@@ -14,6 +14,7 @@ from runs import secrets
 from runs.engine import clock
 from runs.engine.ids import uuid7
 from runs.errors import Conflict, Invalid, Missing
+from runs.models.rules import Rule
 from runs.models.statuses import CANCELLED, ENDED, FAILED, LIVE, STATUSES
 
 if TYPE_CHECKING:
@@ -123,20 +124,16 @@ class Run(models.Model):
             ("audit", "Can read the trail of every run"),
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(status__in=STATUSES), name="run_status_known"),
-            models.CheckConstraint(
-                condition=Q(wake_at=None) | ~Q(status__in=ENDED), name="run_ended_never_wakes"
-            ),
-            models.CheckConstraint(
+            Rule(condition=Q(status__in=STATUSES), name="run_status_known"),
+            Rule(condition=Q(wake_at=None) | ~Q(status__in=ENDED), name="run_ended_never_wakes"),
+            Rule(
                 condition=Q(status="waiting") | Q(status__in=ENDED) | Q(wake_at__isnull=False),
                 name="run_live_always_wakes",
             ),
-            models.CheckConstraint(
-                condition=Q(leased_by=None) | Q(status="running"), name="run_lease_only_while_running"
-            ),
-            models.CheckConstraint(condition=Q(key=None) | Q(key__regex=r"\S"), name="run_key_not_blank"),
-            models.CheckConstraint(condition=Q(graph__regex=r"\S"), name="run_graph_not_blank"),
-            models.CheckConstraint(condition=Q(priority__range=(0, 3)), name="run_priority_known"),
+            Rule(condition=Q(leased_by=None) | Q(status="running"), name="run_lease_only_while_running"),
+            Rule(condition=Q(key=None) | Q(key__regex=r"\S"), name="run_key_not_blank"),
+            Rule(condition=Q(graph__regex=r"\S"), name="run_graph_not_blank"),
+            Rule(condition=Q(priority__range=(0, 3)), name="run_priority_known"),
             models.UniqueConstraint(fields=["graph", "key"], name="run_key_once_a_graph"),
         ]
         indexes = [

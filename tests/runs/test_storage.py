@@ -19,8 +19,9 @@ from pydantic import BaseModel
 
 from runs import END, BlobRef, Graph, start, storable, tool
 from runs.core.codec import flatten
+from runs.engine.ids import uuid7
 from runs.engine.state import StoredState
-from runs.models import Blob, BlobUse, Checkpoint, Run
+from runs.models import Blob, BlobUse, Checkpoint, LedgerEntry, Run
 from tests.runs.driving import claim, drive, registered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -312,6 +313,60 @@ def test_a_blank_id_or_key_is_refused_by_the_database_too():
             Run.objects.filter(pk=run.pk).update(**changes)
 
 
+BROKEN_RULES = {
+    "run_status_known": {"status": "asleep"},
+    "run_ended_never_wakes": {"status": "completed"},
+    "run_live_always_wakes": {"wake_at": None},
+    "run_lease_only_while_running": {"leased_by": "w1"},
+    "run_key_not_blank": {"key": "\t"},
+    "run_graph_not_blank": {"graph": " "},
+    "run_priority_known": {"priority": 4},
+    "entry_status_known": {"status": "lost"},
+    "entry_kind_known": {"kind": "rumour"},
+    "entry_key_not_blank": {"key": " "},
+    "entry_idempotency_key_not_blank": {"idempotency_key": " "},
+    "entry_open_is_unanswered": {"status": "open", "answered_at": datetime(2026, 1, 1, tzinfo=UTC)},
+    "entry_done_has_result": {"status": "done", "result": None},
+}
+
+
+def test_there_is_a_broken_row_for_every_rule():
+    from runs.models.rules import Rule
+
+    rules = [
+        rule for model in (Run, LedgerEntry) for rule in model._meta.constraints if isinstance(rule, Rule)
+    ]
+    assert {rule.name for rule in rules} == set(BROKEN_RULES)
+
+
+@pytest.mark.parametrize("rule", BROKEN_RULES)
+def test_the_database_itself_refuses_a_row_that_breaks_a_rule(rule):
+    """On PostgreSQL rules are triggers: they must fire on an update of these columns, and on an insert."""
+    from django.db import IntegrityError, transaction
+
+    with registered(trivial):
+        run = start("trivial", {"left": 1})
+    if rule.startswith("entry"):
+        row = LedgerEntry.objects.create(
+            run=run, step=1, key="k", kind="value", status="open", opened_at=run.created_at
+        )
+    else:
+        row = run
+    final = "what an entry asks is final"  # of some columns no change at all is allowed
+    with pytest.raises(IntegrityError, match=f"{rule}|{final}"), transaction.atomic():
+        type(row).objects.filter(pk=row.pk).update(**BROKEN_RULES[rule])
+    row.refresh_from_db()
+    if rule.startswith("entry"):
+        row.key, row.idempotency_key = "another", "another"
+    else:
+        row.key = "another"
+    row.pk = None if rule.startswith("entry") else uuid7()
+    for name, value in BROKEN_RULES[rule].items():
+        setattr(row, name, value)
+    with pytest.raises(IntegrityError, match=rule), transaction.atomic():
+        row.save(force_insert=True)
+
+
 def test_checkpoints_are_append_only_in_the_database():
     from django.db import DatabaseError
 
@@ -326,8 +381,6 @@ def test_checkpoints_are_append_only_in_the_database():
 def test_what_an_entry_asks_is_final_in_the_database():
     """P8: nobody changes a request after it was approved."""
     from django.db import DatabaseError
-
-    from runs.models import LedgerEntry
 
     graph = Graph("asks once")
 
