@@ -8,7 +8,8 @@ class ApprovalsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from approvals import addresses, chain, live, receivers  # noqa: F401  importing the receivers connects them
+        from approvals import addresses, chain, chores, live
+        from approvals import receivers as receivers  # importing them connects them
         from approvals.sight import asked_or_heard
         from runs import sight
         from runs.engine import triggers, verify
@@ -20,3 +21,4 @@ class ApprovalsConfig(AppConfig):
         triggers.append_only("approvals_decision")
         triggers.append_only("approvals_activity")
         live.register()
+        chores.register()

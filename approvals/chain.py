@@ -59,7 +59,7 @@ def first_break(approval: Approval) -> str | None:
 def trail(approval: Approval) -> list[Decision | Activity]:
     """All decisions and activities of one approval, in order: two queries."""
     rows: list[Decision | Activity] = [
-        *approval.decisions.select_related("by"),
+        *approval.decisions.select_related("by", "instead_of"),
         *approval.activities.select_related("by", "to", "decision"),
     ]
     return sorted(rows, key=lambda row: row.seq)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.utils.functional import SimpleLazyObject
 
+from approvals.counting import counted
 from approvals.models import Approval
 
 if TYPE_CHECKING:
@@ -17,4 +18,4 @@ def inbox(request: HttpRequest) -> dict[str, object]:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return {}
-    return {"inbox_count": SimpleLazyObject(lambda: Approval.objects.mine(user).count())}
+    return {"inbox_count": SimpleLazyObject(lambda: counted(Approval.objects.mine(user).in_order()))}

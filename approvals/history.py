@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from approvals import words
 from approvals.forms.values import visible
 from runs.models import Checkpoint
-from runs.pages.words import person_name
+from runs.pages.words import person_name, status_word
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -86,6 +86,8 @@ class Seat:
     note: str = ""
     at: datetime | None = None
     is_you: bool = False
+    stage: int = 1
+    instead_of: User | None = None
 
 
 _OUTCOME_OF = {
@@ -108,12 +110,32 @@ def seats(approval: Approval, rows: list[Decision | Activity], people: list[User
         note = visible(row.reason)
         if superseded:
             note = _("for an earlier text; asked again")
-        taken.append(Seat(row.by, _OUTCOME_OF[row.verdict], "", note, row.at, row.by_id == user.pk))
+        taken.append(
+            Seat(
+                row.by,
+                _OUTCOME_OF[row.verdict],
+                "",
+                note,
+                row.at,
+                row.by_id == user.pk,
+                row.stage,
+                row.instead_of,
+            )
+        )
     if not approval.is_open:
         return taken
-    voted = {seat.person.pk for seat in taken}
+    voted = {vote.by_id for vote in approval.votes.all()}
+    here = [row for row in approval.reviewers.all() if row.stage == approval.stage]
+    deputies = {row.name: row.instead_of for row in here if row.instead_of_id is not None}
     waiting = [
-        Seat(person, "waiting", _("Not yet"), "", None, person.pk == user.pk)
+        Seat(
+            person,
+            "waiting",
+            _("Not yet"),
+            is_you=person.pk == user.pk,
+            stage=approval.stage,
+            instead_of=deputies.get(person.get_username()),
+        )
         for person in people
         if person.pk not in voted
     ]
@@ -129,14 +151,20 @@ class Note:
     text: str
     at: datetime
     comment: str = ""
+    is_comment: bool = False
 
 
 _ICONS = {
-    **_OUTCOME_OF,
+    **{verdict: status_word(outcome).icon for verdict, outcome in _OUTCOME_OF.items()},
     words.OPENED: "waiting",
-    words.UNDONE: "compensated",
-    words.TAKEN_BACK: "compensated",
-    words.LATE: "late",
+    words.REMINDED: "timer",
+    words.EXTENDED: "timer",
+    words.ESCALATED: "users",
+    words.DELEGATED: "users",
+    words.RECALLED: "users",
+    words.UNDONE: "undo",
+    words.TAKEN_BACK: "undo",
+    words.LATE: "expired",
     words.REFUSED: "rejected",
     words.EXPIRED: "expired",
     words.CLOSED: "cancelled",
@@ -151,11 +179,27 @@ def _note(row: Decision | Activity, user: User) -> Note:
     who = _("You") if row.by_id == user.pk else visible(person_name(row.by)) if row.by else ""
     if hasattr(row, "verdict"):
         reason = visible(row.reason)
+        if row.instead_of is not None:
+            names = {"who": who, "whom": visible(person_name(row.instead_of))}
+            who = _("%(who)s for %(whom)s") % names
         return Note(_ICONS[row.verdict], row.by, f"{who} {words.DID[row.verdict]}", row.at, reason)
     if row.kind == words.COMMENTED:
-        return Note("comment", row.by, who, row.at, visible(row.text))
+        return Note("comment", row.by, who, row.at, visible(row.text), is_comment=True)
+    names = {"who": who, "to": visible(person_name(row.to)) if row.to else "", "text": visible(row.text)}
     if row.kind == words.ASSIGNED and row.to:
-        said = _("%(who)s assigned this to %(to)s") % {"who": who, "to": visible(person_name(row.to))}
+        said = _("%(who)s assigned this to %(to)s") % names
+    elif row.kind == words.DELEGATED:
+        said = _("%(who)s gave their part to %(to)s") % names
+        if row.text:
+            said = f"{said}, {names['text']}"
+    elif row.kind == words.RECALLED:
+        said = _("%(who)s took their part back from %(to)s") % names
+    elif row.kind == words.EXTENDED:
+        said = _("%(who)s moved the deadline %(text)s") % names
+    elif row.kind == words.REMINDED:
+        said = _("Still open: %(text)s") % names
+    elif row.kind == words.ESCALATED:
+        said = _("It was still open, so %(text)s may decide as well") % names
     elif row.kind == words.OPENED:
         said = _("The run asked")
     elif row.kind == words.LATE:
@@ -164,6 +208,8 @@ def _note(row: Decision | Activity, user: User) -> Note:
         said = _("%(who)s was refused") % {"who": who}
     elif row.kind == words.EXPIRED:
         said = _("The deadline passed without a decision")
+    elif row.kind == words.CLOSED and row.text == words.SUPERSEDED:
+        said = _("The run asked anew")
     elif row.kind == words.CLOSED:
         said = _("The run closed this")
     else:

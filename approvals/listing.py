@@ -1,31 +1,39 @@
-"""The inbox's list: one scope, one filter, carried by the address of the page."""
+"""The inbox's list: one page of one scope under one filter, read at one moment."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from django.db.models import Q
+from django.core.cache import cache
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext_lazy as _
 
-from approvals.models import Approval
-from approvals.models.inbox import LATER, NO_DEADLINE, OVERDUE, SCOPES, TODAY
-from approvals.words import RISKS
+from approvals import place
+from approvals.counting import MOST, Count, counted
+from approvals.filters import AGES, DEADLINES, RISK_WORDS, Filter
+from approvals.models import Approval, SavedFilter
+from approvals.models.inbox import LATER, NO_DEADLINE, OVERDUE, TODAY
+from approvals.place import Place
 from runs.engine import clock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from uuid import UUID
 
     from django.contrib.auth.models import User
     from django.utils.functional import Promise
 
     from approvals.models.inbox import ApprovalQuerySet
 
-SHOWN = 100
+SHOWN = 50
+MANY = 5_000
+REMEMBERED = 30  # seconds
+SAMPLE = 250  # of so many rows the filter's form tells which graphs and people there are
 SCOPE_WORDS: dict[str, str | Promise] = {
     "mine": _("Mine"),
     "teams": _("My teams"),
@@ -43,65 +51,22 @@ GROUP_WORDS: dict[str, str | Promise] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
-    scope: str = "mine"
-    graph: str = ""
-    risk: str = ""
-    q: str = ""
-
-    @classmethod
-    def of(cls, said: Mapping[str, str]) -> Filter:
-        """What a query string asks for; what it does not know is left out."""
-        scope, risk = said.get("scope", "mine"), said.get("risk", "")
-        return cls(
-            scope=scope if scope in SCOPES else "mine",
-            graph=said.get("graph", "")[:100].replace("\0", ""),
-            risk=risk if risk in RISKS else "",
-            q=said.get("q", "")[:200].strip().replace("\0", ""),
-        )
-
-    @property
-    def narrows(self) -> int:
-        """How many things narrow the list beside its scope."""
-        return sum(map(bool, (self.graph, self.risk)))
-
-    @property
-    def query(self) -> str:
-        """The filter as a query string, with its question mark; "" for the plain inbox."""
-        said = {
-            "scope": self.scope if self.scope != "mine" else "",
-            "graph": self.graph,
-            "risk": self.risk,
-            "q": self.q,
-        }
-        text = urlencode({name: value for name, value in said.items() if value})
-        return f"?{text}" if text else ""
-
-    def applied(self, rows: ApprovalQuerySet) -> ApprovalQuerySet:
-        if self.graph:
-            rows = rows.filter(graph=self.graph)
-        if self.risk:
-            rows = rows.filter(risk=self.risk)
-        if self.q:
-            words = Q(title__icontains=self.q) | Q(body__icontains=self.q) | Q(graph__icontains=self.q)
-            rows = rows.filter(words | Q(pk__in=rows.model.objects.called(self.q).values("pk")))
-        return rows
-
-
-@dataclass(frozen=True, slots=True)
 class Scope:
     name: str
     word: str | Promise
-    count: int | None
+    count: Count | None
     query: str
     is_current: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
+    """`count` is that of the whole group; None where the list is too long to tell."""
+
     name: str
     word: str | Promise
     rows: list[Approval]
+    count: int | None
 
     @property
     def is_alarm(self) -> bool:
@@ -117,47 +82,92 @@ class Listing:
         self.user, self.filter = user, filter
         self.now = now or clock.now()
         self.until = until or self.now
+        self._scopes: dict[str, ApprovalQuerySet] = {}
 
     @classmethod
     def of(cls, user: User, said: Mapping[str, str], now: datetime | None = None) -> Listing:
         until = parse_datetime(said["until"]) if said.get("until") else None
         return cls(user, Filter.of(said), until if until is not None and until.tzinfo else None, now)
 
+    # -- the rows -------------------------------------------------------------------------------------------
+
+    @property
+    def is_decided(self) -> bool:
+        return self.filter.scope == "decided"
+
     @cached_property
     def rows(self) -> list[Approval]:
-        """In order, cut after the first hundred; what was decided while the page was open stays where it was."""
-        scope = Approval.objects.in_scope(self.filter.scope, self.user, self.now)
-        if self.filter.scope == "decided":
-            return list(self.filter.applied(scope).for_list()[:SHOWN])
-        held = Q(pk__in=scope.values("pk"))
+        """One page, in order; what was decided while the page was open stays where it was."""
+        return self._read[:SHOWN]
+
+    @property
+    def has_more(self) -> bool:
+        return len(self._read) > SHOWN
+
+    @cached_property
+    def _read(self) -> list[Approval]:
+        """The page, and one row more if there is one."""
+        after = place.of_text(self.filter.after, self.is_decided)
+        scope = self.filter.applied(self._scope(self.filter.scope), self.now)
+        if self.is_decided:
+            return self._shown(place.page_of_decided(scope, after, SHOWN + 1), Approval.objects.for_list())
+        keys = place.page(scope.filter(opened_at__lte=self.until), after, SHOWN + 1)
         if self.until < self.now:
-            held |= Q(decided_at__gt=self.until, pk__in=Approval.objects.may_decide(self.user).values("pk"))
-        rows = Approval.objects.visible_to(self.user).filter(held, opened_at__lte=self.until)
-        return list(self.filter.applied(rows).for_list().by_due(self.now)[:SHOWN])
+            keys += [key for key in self._decided_meanwhile(after) if key not in keys]
+        rows = self._shown(keys, Approval.objects.for_list().by_due(self.now))
+        return sorted(rows, key=place.in_order)[: SHOWN + 1]
+
+    def _decided_meanwhile(self, after: Place | None) -> list[UUID]:
+        decided = Approval.objects.may_decide(self.user).filter(
+            decided_at__gt=self.until, opened_at__lte=self.until
+        )
+        return place.page(self.filter.applied(decided, self.now).in_order(), after, SHOWN)
+
+    @staticmethod
+    def _shown(keys: list[UUID], rows: ApprovalQuerySet) -> list[Approval]:
+        """The rows of a page with all that is shown: read after the page was cut, so that only they are wide."""
+        found = {row.pk: row for row in rows.filter(pk__in=keys)}
+        return [found[key] for key in keys if key in found]
 
     @cached_property
     def groups(self) -> list[Group]:
         groups: dict[str, list[Approval]] = {}
         for row in self.rows:
             groups.setdefault(getattr(row, "due_group", "decided"), []).append(row)
-        return [Group(name, GROUP_WORDS[name], rows) for name, rows in groups.items()]
+        return [
+            Group(name, GROUP_WORDS[name], rows, self._in_groups.get(name)) for name, rows in groups.items()
+        ]
 
     @cached_property
-    def count(self) -> int:
-        """How many the list holds in all, cut or not."""
-        return self.filter.applied(Approval.objects.in_scope(self.filter.scope, self.user, self.now)).count()
+    def _in_groups(self) -> dict[str, int]:
+        if not self.has_more and not self.filter.after:
+            return Counter(getattr(row, "due_group", "decided") for row in self.rows)
+        if self.is_decided or self.count.is_cut:
+            return {}
+        rows = self.filter.applied(self._scope(self.filter.scope), self.now).by_due(self.now)
+        return Counter(rows[:MOST].values_list("due_group", flat=True))
 
-    @property
-    def hidden(self) -> int:
-        return max(0, self.count - len(self.rows)) if len(self.rows) >= SHOWN else 0
+    # -- the numbers ----------------------------------------------------------------------------------------
+
+    def _scope(self, name: str) -> ApprovalQuerySet:
+        if name not in self._scopes:
+            self._scopes[name] = Approval.objects.in_scope(name, self.user, self.now)
+        return self._scopes[name]
 
     @cached_property
-    def fresh(self) -> int:
+    def count(self) -> Count:
+        """How many the list holds in all, on this page or not."""
+        if self.filter.is_plain and not self.is_decided:
+            return next(scope.count for scope in self.scopes if scope.is_current)
+        return counted(self.filter.applied(self._scope(self.filter.scope), self.now))
+
+    @cached_property
+    def fresh(self) -> Count:
         """How many have come since the page was made."""
         if self.until == self.now:
-            return 0
-        scope = Approval.objects.in_scope(self.filter.scope, self.user, self.now)
-        return self.filter.applied(scope).filter(opened_at__gt=self.until).count()
+            return Count(0)
+        scope = self.filter.applied(self._scope(self.filter.scope), self.now)
+        return counted(scope.filter(opened_at__gt=self.until))
 
     @cached_property
     def scopes(self) -> list[Scope]:
@@ -172,20 +182,56 @@ class Listing:
             for name, word in SCOPE_WORDS.items()
         ]
 
-    def _count_of(self, scope: str) -> int | None:
+    def _count_of(self, scope: str) -> Count | None:
         if scope == "decided":
             return None
-        return Approval.objects.in_scope(scope, self.user, self.now).count()
+        if scope == "attention" and self.filter.scope != "attention":
+            return self._needing_attention()
+        return counted(self._scope(scope))
+
+    def _needing_attention(self) -> Count:
+        """Beside another scope. For it people are counted approval by approval, so with very many not each time."""
+        count = partial(counted, self._scope("attention"))
+        if Approval.objects.open()[: MANY + 1].count() <= MANY:
+            return count()
+        return cache.get_or_set(f"approvals:attention:{self.user.pk}", count, REMEMBERED)
 
     @property
-    def mine(self) -> int:
-        return next(scope.count or 0 for scope in self.scopes if scope.name == "mine")
+    def mine(self) -> Count:
+        return next(scope.count or Count(0) for scope in self.scopes if scope.name == "mine")
+
+    # -- the form of the filter -----------------------------------------------------------------------------
+
+    ages, deadlines, risks = (
+        {name: word for name, (_length, word) in AGES.items()},
+        DEADLINES,
+        RISK_WORDS,
+    )
 
     @cached_property
+    def _sample(self) -> list[tuple[str, str | None, str | None]]:
+        rows = self._scope("all" if self.filter.scope == "attention" else self.filter.scope)[:SAMPLE]
+        return list(rows.values_list("graph", "run__on_behalf_of__username", "run__created_by__username"))
+
+    @property
     def graphs(self) -> list[str]:
-        """Names to filter by: of graphs that have ever asked this person something they may see."""
-        visible = Approval.objects.visible_to(self.user)
-        return list(visible.order_by("graph").values_list("graph", flat=True).distinct())
+        """Names to filter by: of this scope, and the one that is chosen."""
+        return sorted({row[0] for row in self._sample} | {self.filter.graph} - {""})
+
+    @property
+    def requesters(self) -> list[str]:
+        return sorted({name for row in self._sample for name in row[1:] if name})
+
+    @cached_property
+    def saved(self) -> list[SavedFilter]:
+        return list(SavedFilter.objects.filter(person=self.user))
+
+    @property
+    def saved_as(self) -> SavedFilter | None:
+        """The saved filter that this list shows."""
+        return next((each for each in self.saved if each.query == self.filter.kept_query), None)
+
+    # -- addresses ------------------------------------------------------------------------------------------
 
     @property
     def until_text(self) -> str:
@@ -197,28 +243,45 @@ class Listing:
         glue = "&" if self.filter.query else "?"
         return f"{self.filter.query}{glue}{urlencode({'until': self.until_text})}"
 
-    def place(self, approval: Approval) -> Place:
+    @property
+    def next_query(self) -> str:
+        """The next page; "" on the last."""
+        if not self.has_more:
+            return ""
+        return replace(self.filter, after=place.text_of(self.rows[-1], self.is_decided)).query
+
+    @property
+    def first_query(self) -> str:
+        return self.filter.kept_query or "?"
+
+    # -- one approval in it ---------------------------------------------------------------------------------
+
+    def place(self, approval: Approval) -> Standing:
         """Where an approval stands in this list, and its neighbours."""
         keys = [row.pk for row in self.rows]
         at = keys.index(approval.pk) if approval.pk in keys else None
         if at is None:
             first = next((row for row in self.rows if row.is_open), None)
-            return Place(None, len(keys), None, first)
+            return Standing(None, self.count, None, first)
         after = self.rows[at + 1] if at + 1 < len(keys) else None
-        return Place(at + 1, len(keys), self.rows[at - 1] if at else None, after)
+        number = at + 1 if not self.filter.after else None
+        return Standing(number, self.count, self.rows[at - 1] if at else None, after)
 
     def next_open(self, approval: Approval) -> Approval | None:
-        """What to show after a decision: the next open one below it, else the first."""
+        """What to show after a decision: the next open one below it, also on the next page, else the first."""
         keys = [row.pk for row in self.rows]
         at = keys.index(approval.pk) + 1 if approval.pk in keys else 0
-        others = [row for row in self.rows[at:] + self.rows[:at] if row.is_open and row.pk != approval.pk]
+        following = self._read[at:]  # with the first row of the next page
+        others = [row for row in following + self.rows[:at] if row.is_open and row.pk != approval.pk]
         in_time = (row for row in others if row.due_at is None or row.due_at > self.now)
         return next(in_time, others[0] if others else None)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Standing:
+    """`number` is unknown off the first page."""
+
     number: int | None
-    count: int
+    count: Count
     before: Approval | None
     after: Approval | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import uuid
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,12 +12,14 @@ from urllib.parse import quote_plus
 
 from django.utils.translation import gettext as _
 
-from approvals import chain, who, words
+from approvals import chain, words
+from approvals.asked import Asked
 from approvals.facts import Effect, Fact, effect, facts, facts_as_typed
 from approvals.forms.posted import Draft, proposed
-from approvals.forms.values import json_text
-from approvals.history import Note, Path, Seat, notes, path_of, seats
+from approvals.forms.values import json_text, visible
+from approvals.history import Note, Path, notes, path_of
 from approvals.markdown import rendered
+from approvals.payload import as_json
 from approvals.refusals import must_be_revision
 from runs.engine import clock
 from runs.errors import Conflict
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.utils.safestring import SafeString
 
-    from approvals.models import Approval, Decision
+    from approvals.models import Approval, Decision, KeptDraft
 
 IN_WORDS = {"type": "string", "format": "textarea"}  # an answer in words, where nothing was proposed
 LARGEST = (
@@ -51,21 +54,30 @@ class Trouble:
         return self.status == 409
 
     @property
+    def is_text(self) -> bool:
+        """What was typed is words that would be lost, not a name that is chosen again."""
+        return bool(self.reason) and self.verdict != "hand_over"
+
+    @property
     def of_reason(self) -> str:
         return " ".join(self.fields.get("reason", ()))
 
 
-class ApprovalPage:
+class ApprovalPage(Asked):
     """One approval for one person, at one moment. Each property is read at most once."""
 
     def __init__(
-        self, approval: Approval, user: User, *, draft: Draft | None = None, trouble: Trouble | None = None
+        self, approval: Approval, user: User, *, trouble: Trouble | None = None, now: datetime | None = None
     ) -> None:
         self.approval, self.user = approval, user
-        self.given, self.trouble = draft, trouble
-        self.now: datetime = clock.now()
+        self.given: Draft | None = None
+        self.trouble = trouble
+        self.now: datetime = now or clock.now()
         self.operation_id = uuid.uuid4().hex
         self.seen_revision: int | None = None  # of the page that reads a part of itself again
+        self.kept: KeptDraft | None = None  # what this person typed and did not send (approvals/drafts.py)
+        self.is_taken_up = False  # the form shows it
+        self.stale_json = ""  # the same of an edit, where the text that was edited has changed
 
     # -- what is asked --------------------------------------------------------------------------------------
 
@@ -99,6 +111,28 @@ class ApprovalPage:
     def settles(self) -> dict[str, Any]:
         return self.request.get("settles") or {}
 
+    @property
+    def objection(self) -> str:
+        """What the author's policy says against approving what stands; an edit that stands has passed it."""
+        return "" if self.approval.amendment_id else visible(self.request.get("objection") or "")
+
+    @property
+    def bound_to(self) -> str:
+        """The digests of what the payload only names, as JSON; "" where nothing is bound."""
+        bound = (self.request.get("call") or {}).get("bound")
+        return "" if bound is None else visible(json_text(as_json(bound)))
+
+    @cached_property
+    def earlier(self) -> Approval | None:
+        """The question that this one was asked anew for, if what that spoke of has changed."""
+        asked_anew = re.fullmatch(r"(.*\?)(\d+)", self.approval.entry.key)
+        if asked_anew is None:
+            return None
+        stem, number = asked_anew[1], int(asked_anew[2])
+        key = f"{stem}{number - 1}" if number > 2 else stem
+        entries = {"entry__step": self.approval.entry.step, "entry__key": key}
+        return type(self.approval).objects.filter(run=self.approval.run_id, **entries).first()
+
     # -- the form -------------------------------------------------------------------------------------------
 
     @property
@@ -121,6 +155,11 @@ class ApprovalPage:
     @cached_property
     def draft(self) -> Draft:
         return self.given or proposed(*self.blank())
+
+    @property
+    def is_posted(self) -> bool:
+        """The form shows what was just sent, not what was kept of an earlier visit."""
+        return bool(self.trouble or self.given) and not self.is_taken_up
 
     @property
     def may_edit(self) -> bool:
@@ -195,58 +234,6 @@ class ApprovalPage:
     @cached_property
     def rows(self) -> list[Any]:
         return chain.trail(self.approval)
-
-    @cached_property
-    def why_not(self) -> str:
-        return who.why_not(self.approval, self.user)
-
-    @property
-    def is_late(self) -> bool:
-        return self.approval.is_open and self.approval.due_at is not None and self.approval.due_at <= self.now
-
-    @property
-    def may_decide(self) -> bool:
-        return self.approval.is_open and not self.why_not and not self.is_late and not self.my_vote
-
-    @property
-    def may_claim(self) -> bool:
-        """Claim what nobody has, release what is one's own."""
-        return self.may_decide and self.approval.assignee_id in (None, self.user.pk)
-
-    @cached_property
-    def my_vote(self) -> Decision | None:
-        """This person's vote, while others are still missing."""
-        if not self.approval.is_open:
-            return None
-        return next((vote.decision for vote in self.approval.votes.all() if vote.by_id == self.user.pk), None)
-
-    @cached_property
-    def votes(self) -> int:
-        return len(self.approval.votes.all())
-
-    @cached_property
-    def able(self) -> list[User]:
-        return list(who.able(self.approval)) if self.approval.is_open else []
-
-    @cached_property
-    def seats(self) -> list[Seat]:
-        return seats(self.approval, self.rows, self.able, self.user)
-
-    @property
-    def barred(self) -> list[tuple[Any, str]]:
-        """Who may not decide although they might think so: (person, why)."""
-        run = self.approval.run
-        told = [
-            (run.created_by, _("started the run")),
-            (run.on_behalf_of, _("the run works on their behalf")),
-        ]
-        seen: set[int] = set()
-        kept = []
-        for person, reason in told:
-            if person is not None and person.pk != self.user.pk and person.pk not in seen:
-                seen.add(person.pk)
-                kept.append((person, reason))
-        return kept
 
     @cached_property
     def notes(self) -> list[Note]:

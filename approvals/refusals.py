@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from approvals import who
 from approvals.text import clock_text
-from approvals.words import ASSIGNED, BY_DEADLINE, DID
+from approvals.words import ASSIGNED, BY_DEADLINE, DELEGATED, DID, SUPERSEDED
 from runs.errors import Conflict, Missing, NotAllowed
 from runs.models import Run
 
@@ -26,17 +26,19 @@ def must_see(approval: Approval, person: who.Person) -> None:
         raise Missing(f"There is no approval {approval.pk}.")
 
 
-def must_be_allowed(approval: Approval, person: who.Person) -> None:
-    refused = who.why_not(approval, person)
-    if refused:
-        raise NotAllowed(refused)
+def must_be_allowed(approval: Approval, person: who.Person) -> who.Standing:
+    """For whom `person` decides. Raises NotAllowed saying why they may not."""
+    standing = who.standing(approval, person)
+    if standing.refused:
+        raise NotAllowed(standing.refused)
+    return standing
 
 
 def must_be_open(approval: Approval) -> None:
     """Raises Conflict saying who decided what and when; TooLate if a deadline did."""
     if approval.is_open:
         return
-    if approval.conclusion is not None:
+    if approval.conclusion is not None and approval.outcome != SUPERSEDED:
         raise Conflict(f"{told(approval.conclusion)}; nothing was changed.")
     word, since = approval.outcome.replace("_", " "), clock_text(approval.decided_at)
     if approval.outcome in BY_DEADLINE:
@@ -69,8 +71,11 @@ def told(row: Activity | Decision) -> str:
     person = row.by.get_username() if row.by is not None else "the engine"
     if hasattr(row, "verdict"):
         done = DID[row.verdict]
-    elif row.kind == ASSIGNED and row.to is not None:
-        done = f"assigned this to {row.to.get_username()}"
+        if row.instead_of is not None:
+            person = f"{person} for {row.instead_of.get_username()}"
+    elif row.kind in (ASSIGNED, DELEGATED) and row.to is not None:
+        given = "assigned this" if row.kind == ASSIGNED else "gave their part"
+        done = f"{given} to {row.to.get_username()}"
     else:
         done = DID.get(row.kind, row.kind)
     return f"{person} {done} at {clock_text(row.at)}"

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final  # Any: payloads are any JSON
 
 from approvals import payload as payloads
+from approvals.rules import judge
+from approvals.signing import sign
 from approvals.text import checked_text, storable_text
 from approvals.words import APPROVE, EDIT, REJECT, RESPOND, VIAS
 from runs import secrets
 from runs.conf import conf
 from runs.core import codec
+from runs.core.rules import Judgement
+from runs.engine import clock
 from runs.errors import Invalid
 
 if TYPE_CHECKING:
@@ -34,7 +38,10 @@ AS_PROPOSED: Final = AsProposed()
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """`text` is the payload's canonical text, None for what is on the table; `reason` is byte for byte as sent."""
+    """`text` is the payload's canonical text, None for what is on the table; `reason` is byte for byte as sent.
+
+    `needs` are the stages that `text` needs, if the question has stages.
+    """
 
     by: User
     verdict: str
@@ -46,6 +53,8 @@ class Said:
     via: str
     seen: str
     signed_in: str
+    needs: tuple[int, ...] = ()
+    signature: str = ""
 
 
 def listen(
@@ -59,6 +68,7 @@ def listen(
     via: str,
     seen: Any,
     signed_in: str,
+    password: str | None = None,
 ) -> Said:
     """Raises Invalid, with field errors by path ($.to) for the payload and by name for the rest."""
     if verdict not in approval.verdicts:
@@ -70,10 +80,12 @@ def listen(
         raise Invalid("The revision is a whole number.", {"revision": ["Write a whole number."]})
     reason = checked_text(reason, "reason")
     text = _payload_text(approval, verdict, payload)
+    needs = _needs(approval, verdict, text)
     secrets.refuse(reason, "reason")
     if text is not None:
         _must_have_room(text)
         secrets.refuse_in(codec.decode(text))
+    signature = sign(by, verdict, password, clock.now()) if approval.request.get("sign") else ""
     seen_text = seen if isinstance(seen, str) else "" if seen is None else codec.dumps(seen)
     return Said(
         by=by,
@@ -86,7 +98,22 @@ def listen(
         via=via,
         seen=storable_text(seen_text),
         signed_in=storable_text(signed_in)[:200],
+        needs=needs,
+        signature=signature,
     )
+
+
+def _needs(approval: Approval, verdict: str, text: str | None) -> tuple[int, ...]:
+    """The stages that the payload sent needs; none said where nothing was sent. Raises Invalid if a policy objects."""
+    if text is None or not (approval.stages or approval.request.get("policy")):
+        return ()
+    digest = codec.digest(text)
+    in_words = verdict == RESPOND and bool({APPROVE, EDIT} & set(approval.verdicts))
+    if in_words or digest == approval.proposal_digest:
+        return Judgement.of(approval.request).needs
+    if approval.amendment is not None and digest == approval.payload_digest:
+        return tuple(approval.amendment.needs or ())
+    return judge(approval, text).needs
 
 
 def _must_have_room(text: str) -> None:

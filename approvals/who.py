@@ -1,4 +1,4 @@
-"""Who may decide an approval, and why somebody may not: the one place that page, API and refusals ask.
+"""Who may decide an approval, and why somebody may not: the one place that page, command and refusals ask.
 
 The inbox asks the same rules of the database (`ApprovalQuerySet.may_decide`); a test compares the two over many people
 and approvals.
@@ -6,6 +6,7 @@ and approvals.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django.contrib.auth import get_user_model
@@ -13,7 +14,8 @@ from django.contrib.auth.models import AnonymousUser, Group, User
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from approvals.models.reviewer import Reviewer
+from approvals.models.reviewer import Reviewer, Vote
+from runs import registry
 from runs.models import Run
 
 if TYPE_CHECKING:
@@ -22,8 +24,51 @@ if TYPE_CHECKING:
     Person = User | AnonymousUser | None
 
 
+AMPLE_QUORUM = 3  # of more, and of anything but large groups, people are counted one by one
+REQUESTERS = 2  # who started a run, and for whom it works
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What one person is to an approval: `refused` says why they may not decide, in words to them; "" if they may.
+
+    `instead_of` is who gave them their part in this one; None where they decide for themselves.
+    """
+
+    refused: str = ""
+    instead_of: User | None = None
+
+
 def why_not(approval: Approval, person: Person) -> str:
     """Why `person` may not decide this, in words to that person; "" if they may. Says nothing of open or closed."""
+    return standing(approval, person).refused
+
+
+def standing(approval: Approval, person: Person) -> Standing:
+    """Whether `person` may decide in the stage that decides now, and for whom."""
+    rows = list(approval.reviewers.all())
+    barred = _bar(approval, person, rows)
+    if barred:
+        return Standing(barred)
+    names = names_of(person)
+    now_asked = [row for row in rows if row.stage == approval.stage and not row.excluded]
+    for row in now_asked:
+        if row.instead_of_id == person.pk:
+            return Standing(f"You gave your part in this to {row.name}; take it back to decide yourself.")
+    if any(row.instead_of_id is None and row.name in names for row in now_asked):
+        return Standing()
+    for row in now_asked:
+        if row.instead_of_id is not None and row.name == person.get_username() and row.instead_of.is_active:
+            return Standing(instead_of=row.instead_of)
+    return Standing(_not_asked(now_asked, rows, names))
+
+
+def bar(approval: Approval, person: Person) -> str:
+    """What keeps `person` from deciding this, whoever names them; "" if nothing does."""
+    return _bar(approval, person, list(approval.reviewers.all()))
+
+
+def _bar(approval: Approval, person: Person, rows: list[Reviewer]) -> str:
     if not is_person(person):
         return "Only a signed-in person can decide; sign in first."
     if not person.is_active:
@@ -33,15 +78,23 @@ def why_not(approval: Approval, person: Person) -> str:
         return "You started this run, so somebody else has to decide (four eyes)."
     if run.on_behalf_of_id == person.pk:
         return "This run works on your behalf, so somebody else has to decide (four eyes)."
-    names = {person.get_username(), *person.groups.values_list("name", flat=True)}
-    reviewers, excluded = approval.named_people()
-    if not names.isdisjoint(excluded):
+    excluded = {row.name for row in rows if row.excluded}
+    if excluded and not excluded.isdisjoint(names_of(person)):
         return "You are excluded from deciding this by the author of its graph."
-    if not reviewers:
-        return "Nobody is named to decide this; ask the operators of its graph."
-    if names.isdisjoint(reviewers):
-        return f"Only {' or '.join(reviewers)} can decide this, and you are not among them."
+    if approval.stages and any(
+        vote.by_id == person.pk and vote.stage != approval.stage for vote in approval.votes.all()
+    ):
+        return "You have said yes in another stage of this; each stage asks other people."
     return ""
+
+
+def why_not_tend(approval: Approval, person: Person) -> str:
+    """Why `person` may not move the deadline: for those who may decide, and the operators of the graph."""
+    refused = why_not(approval, person)
+    if not refused or bar(approval, person):
+        return refused
+    groups = set(person.groups.values_list("name", flat=True))
+    return "" if approval.graph in registry.operated_by(groups) else refused
 
 
 def is_person(person: Person) -> bool:
@@ -49,19 +102,48 @@ def is_person(person: Person) -> bool:
     return isinstance(person, get_user_model()) and person.pk is not None
 
 
+def names_of(person: User) -> list[str]:
+    """What a person may be called by: their user name, then their groups'."""
+    return [person.get_username(), *person.groups.values_list("name", flat=True)]
+
+
+def ample_names() -> list[str]:
+    """Groups in which a quorum of AMPLE_QUORUM is met whoever of them the run works for."""
+    members = Count("user", filter=Q(user__is_active=True))
+    groups = Group.objects.annotate(people=members).filter(people__gte=AMPLE_QUORUM + REQUESTERS)
+    return list(groups.values_list("name", flat=True))
+
+
+def named(username: str) -> User | None:
+    return get_user_model().objects.filter(username=username).first()
+
+
 def able(approval: Approval) -> QuerySet[User]:
-    """The people who may decide it, by name."""
-    names, excluded = approval.named_people()
+    """The people who may decide it in the stage that decides now, by name."""
+    rows = [row for row in approval.reviewers.all() if row.stage == approval.stage and not row.excluded]
+    names = [row.name for row in rows if row.instead_of_id is None]
+    deputies = [row.name for row in rows if row.instead_of_id is not None and row.instead_of.is_active]
+    away = [row.instead_of_id for row in rows if row.instead_of_id is not None]
+    excluded = [row.name for row in approval.reviewers.all() if row.excluded]
     requesters = [pk for pk in (approval.run.created_by_id, approval.run.on_behalf_of_id) if pk is not None]
     people = get_user_model().objects
     barred = people.filter(Q(username__in=excluded) | Q(groups__name__in=excluded)).values("pk")
-    return (
-        people.filter(Q(username__in=names) | Q(groups__name__in=names), is_active=True)
-        .exclude(pk__in=requesters)
-        .exclude(pk__in=barred)
-        .distinct()
-        .order_by("username")
-    )
+    named = Q(username__in=[*names, *deputies]) | Q(groups__name__in=names)
+    found = people.filter(named, is_active=True).exclude(pk__in=requesters + away).exclude(pk__in=barred)
+    if approval.stages:
+        earlier = approval.votes.exclude(stage=approval.stage).values("by")
+        found = found.exclude(pk__in=earlier)
+    return found.distinct().order_by("username")
+
+
+def stages_naming(approval: Approval, person: User) -> set[int]:
+    """Numbers of the stages in which `person`, or a group of theirs, is named."""
+    names = names_of(person)
+    return {
+        row.stage
+        for row in approval.reviewers.all()
+        if not row.excluded and row.instead_of_id is None and row.name in names
+    }
 
 
 def called(person: User | OuterRef) -> Q:
@@ -70,20 +152,49 @@ def called(person: User | OuterRef) -> Q:
         return Q(name=OuterRef("username")) | Q(
             name__in=Group.objects.filter(user=OuterRef(OuterRef("pk"))).values("name")
         )
-    return Q(name=person.get_username()) | Q(name__in=Group.objects.filter(user=person).values("name"))
+    return Q(name__in=known_names(person))
+
+
+def known_names(person: User) -> list[str]:
+    """`names_of` for lists, which ask often: kept on the user object, as Django keeps permissions, for one request."""
+    if not hasattr(person, "_known_names"):
+        person._known_names = names_of(person)
+    return person._known_names
+
+
+def asked(person: User | OuterRef) -> Q:
+    """Over Reviewer: the row asks `person` to decide, for themselves or for somebody whose account is in use."""
+    name = OuterRef("username") if isinstance(person, OuterRef) else person.get_username()
+    own = called(person) & Q(instead_of=None)
+    return Q(excluded=False) & (own | Q(name=name, instead_of__is_active=True))
 
 
 def able_count() -> Coalesce:
-    """Over Approval: how many people may decide it."""
-    named = Reviewer.objects.filter(called(OuterRef("pk")), approval=OuterRef(OuterRef("pk")))
+    """Over Approval: how many people may decide it in the stage that decides now."""
+    here = Reviewer.objects.filter(approval=OuterRef(OuterRef("pk")))
+    now_asked = here.filter(stage=OuterRef(OuterRef("stage")))
     requester = Run.objects.filter(
         Q(created_by=OuterRef("pk")) | Q(on_behalf_of=OuterRef("pk")), pk=OuterRef(OuterRef("run"))
     )
+    earlier = Vote.objects.filter(by=OuterRef("pk"), approval=OuterRef(OuterRef("pk"))).exclude(
+        stage=OuterRef(OuterRef("stage"))
+    )
     people = get_user_model().objects.filter(
-        Exists(named.filter(excluded=False)),
-        ~Exists(named.filter(excluded=True)),
+        Exists(now_asked.filter(asked(OuterRef("pk")))),
+        ~Exists(here.filter(called(OuterRef("pk")), excluded=True)),
+        ~Exists(now_asked.filter(instead_of=OuterRef("pk"))),
+        ~Exists(earlier),
         ~Exists(requester),
         is_active=True,
     )
     counted = people.order_by().values("is_active").annotate(people=Count("pk")).values("people")
     return Coalesce(Subquery(counted), 0)
+
+
+def _not_asked(now_asked: list[Reviewer], rows: list[Reviewer], names: set[str]) -> str:
+    shown = " or ".join(dict.fromkeys(row.shown for row in now_asked if row.instead_of_id is None))
+    if not shown:
+        return "Nobody is named to decide this; ask the operators of its graph."
+    if any(row.name in names for row in rows if not row.excluded and row.instead_of_id is None):
+        return f"It is the turn of {shown}; you are asked in another stage."
+    return f"Only {shown} can decide this, and you are not among them."

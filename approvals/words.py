@@ -27,6 +27,8 @@ EXPIRIES = ("expired", "rejected", "auto_approve")
 VIAS = ("page", "api", "command", "admin", "bulk")
 
 OPENED, COMMENTED, CLAIMED, RELEASED, ASSIGNED = "opened", "commented", "claimed", "released", "assigned"
+DELEGATED, RECALLED = "delegated", "recalled"
+REMINDED, ESCALATED, EXTENDED = "reminded", "escalated", "extended"
 UNDONE, TAKEN_BACK, LATE, REFUSED, CLOSED = "undone", "taken_back", "late", "refused", "closed"
 ACTIVITIES = (
     OPENED,
@@ -34,6 +36,11 @@ ACTIVITIES = (
     CLAIMED,
     RELEASED,
     ASSIGNED,
+    DELEGATED,
+    RECALLED,
+    REMINDED,
+    ESCALATED,
+    EXTENDED,
     UNDONE,
     TAKEN_BACK,
     LATE,
@@ -52,6 +59,11 @@ DID = {
     CLAIMED: "claimed this",
     RELEASED: "released this",
     ASSIGNED: "assigned this",
+    DELEGATED: "gave their part to somebody else",
+    RECALLED: "took their part back",
+    REMINDED: "reminded",
+    ESCALATED: "asked further people",
+    EXTENDED: "moved the deadline",
     UNDONE: "undid the decision",
     TAKEN_BACK: "took back a vote",
     EXPIRED: "let this expire",

@@ -49,16 +49,7 @@ def main() -> None:
 def in_own_process(vendor: str, steps: int, repeats: int) -> dict[str, object]:
     """A fresh process with a fresh database of that kind."""
     with tempfile.TemporaryDirectory(prefix="bench-") as home:
-        environment = {
-            name: value for name, value in os.environ.items() if not name.startswith("DURABLEWEB_")
-        }
-        environment.pop("DATABASE_URL", None)
-        environment |= {
-            "DJANGO_SETTINGS_MODULE": "durableweb.settings",
-            "DURABLEWEB_HOME": home,
-            "DURABLEWEB_SECRET_KEY": "only for this measurement",
-            "PYTHONPATH": str(ROOT),
-        }
+        environment = fresh(home)
         command = [sys.executable, "-m", "bench.steps", "--inside", vendor, "--steps", str(steps)]
         command += ["--repeats", str(repeats)]
         if vendor == "sqlite":
@@ -68,6 +59,18 @@ def in_own_process(vendor: str, steps: int, repeats: int) -> dict[str, object]:
 
         with private_cluster(durable=True) as url:
             return run(command, environment | {"DATABASE_URL": url})
+
+
+def fresh(home: str) -> dict[str, str]:
+    """The environment of an installation of its own."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("DURABLEWEB_")}
+    environment.pop("DATABASE_URL", None)
+    return environment | {
+        "DJANGO_SETTINGS_MODULE": "durableweb.settings",
+        "DURABLEWEB_HOME": home,
+        "DURABLEWEB_SECRET_KEY": "only for this measurement",
+        "PYTHONPATH": str(ROOT),
+    }
 
 
 def run(command: list[str], environment: dict[str, str]) -> dict[str, object]:

@@ -89,7 +89,12 @@ POSTGRESQL = {
     "CONN_MAX_AGE": 0,
     "CONN_HEALTH_CHECKS": True,
 }
-POSTGRESQL_OPTIONS = {"prepare_threshold": 5, "server_side_binding": True}
+# Statements are short: to compile one, or to start workers for it, takes longer than to run it.
+POSTGRESQL_OPTIONS = {
+    "prepare_threshold": 5,
+    "server_side_binding": True,
+    "options": "-c jit=off -c max_parallel_workers_per_gather=0",
+}
 
 
 def database(name: str, sqlite: Path) -> dict[str, object]:

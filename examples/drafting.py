@@ -14,9 +14,9 @@ from pydantic import BaseModel
 
 from examples.distributions import Distribution
 from examples.extractive import extractive_brief
-from examples.model_endpoint import ask_model
 from examples.plain_text import printable
 from runs import Permanent, Retry, tool
+from runs.model_endpoint import ask_model
 
 MODEL_KEY = "MODEL_KEY"
 EXTRACTIVE = "extractive, without a language model"
@@ -58,7 +58,8 @@ def draft_brief(
         raise Permanent(
             "BRIEF_MODEL_URL is set but BRIEF_MODEL_NAME is not; set it to a model that the endpoint has."
         )
-    reply = ask_model(url, model, _messages(goal, findings, feedback), api_key, timeout)
+    question = {"model": model, "messages": _messages(goal, findings, feedback)}
+    reply = ask_model(url, question, api_key, timeout, setting="BRIEF_MODEL_URL")
     return Draft(text=printable(reply.text).strip() + "\n", by=reply.model, tokens=reply.tokens)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from runs.core.ask import Answer, Ask, Found
+from runs.core.child import Child, ChildEnd
 from runs.core.codec import BlobRef, SecretRef, storable
 from runs.core.errors import (
     Ambiguous,
@@ -16,11 +17,14 @@ from runs.core.errors import (
     GraphError,
     Permanent,
     Rejected,
+    TimedOut,
     Transient,
 )
 from runs.core.graph import END, Graph
 from runs.core.retry import Retry
+from runs.core.rules import Stage
 from runs.core.tool import tool
+from runs.core.waiting import Timer, Wait
 
 if TYPE_CHECKING:
     from runs.models.run import Run
@@ -41,6 +45,8 @@ __all__ = [
     "Answer",
     "Ask",
     "BlobRef",
+    "Child",
+    "ChildEnd",
     "CodecError",
     "Diverged",
     "DurableError",
@@ -53,7 +59,11 @@ __all__ = [
     "Rejected",
     "Retry",
     "SecretRef",
+    "Stage",
+    "TimedOut",
+    "Timer",
     "Transient",
+    "Wait",
     "start",
     "storable",
     "tool",

@@ -10,7 +10,8 @@ class RunsConfig(AppConfig):
 
     def ready(self) -> None:
         from runs import checks, registry  # noqa: F401 - registers its checks
-        from runs.engine import triggers
+        from runs.engine import family, triggers
 
         registry.discover()
+        family.register()
         post_migrate.connect(triggers.install, dispatch_uid="runs.engine.triggers")

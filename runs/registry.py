@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
+from inspect import isfunction
 from typing import Any  # payloads are any JSON
 
 from django.apps import apps
 
+from runs.agent import Agent
+from runs.core import reach
 from runs.core.errors import GraphError, Permanent
 from runs.core.graph import Graph
+from runs.core.rules import Rule
 from runs.core.tool import Tool
 from runs.errors import Invalid, Missing
 from runs.secrets import guard
@@ -23,6 +25,7 @@ log = logging.getLogger(__name__)
 
 _graphs: dict[tuple[str, int], Graph] = {}
 _tools_of: dict[tuple[str, int], dict[str, Tool]] = {}  # two graphs may each have a tool of one name
+_modules_of: dict[tuple[str, int], set[str]] = {}  # of the functions that a graph's nodes can reach
 broken: dict[str, str] = {}  # module -> why it could not be imported; its runs are held, the others go on
 
 
@@ -53,14 +56,17 @@ def add(graph: Graph) -> Graph:
         )
     graph.check()
     _graphs[graph.name, graph.version] = graph
-    near = [thing for node in graph.nodes.values() for thing in _near(node.fn) if isinstance(thing, Tool)]
-    _tools_of[graph.name, graph.version] = {made.name: made for made in near}
+    near = _reach(graph)
+    _tools_of[graph.name, graph.version] = {made.name: made for made in near if isinstance(made, Tool)}
+    written = [node.fn for node in graph.nodes.values()] + [thing for thing in near if isfunction(thing)]
+    _modules_of[graph.name, graph.version] = {fn.__module__ for fn in written}
     return graph
 
 
 def remove(graph: Graph) -> None:
     _graphs.pop((graph.name, graph.version), None)
     _tools_of.pop((graph.name, graph.version), None)
+    _modules_of.pop((graph.name, graph.version), None)
 
 
 def served() -> list[Graph]:
@@ -108,13 +114,26 @@ def check_payload(run: Any, request: dict[str, Any], payload: Any) -> Any:
         raise Invalid(str(error), getattr(error, "fields", None) or {"$": [str(error)]}) from error
 
 
-def _near(fn: Any) -> Iterator[Any]:
-    """What a node's function can reach by name: its module, modules it names, and what it closes over."""
-    module = vars(sys.modules[fn.__module__])
-    for name in fn.__code__.co_names:
-        if isinstance(module.get(name), ModuleType):
-            yield from vars(module[name]).values()
-    yield from module.values()
-    for cell in fn.__closure__ or ():
-        with suppress(ValueError):  # nothing is bound yet
-            yield cell.cell_contents
+def rule(name: str, version: int, reference: str) -> Rule | None:
+    """The author's predicate that a request names (runs.core.rules.reference); None if it cannot be found here.
+
+    Only among functions of modules that the graph itself reaches: a row names it, and a row is no reason to call
+    whatever there is.
+    """
+    module, _, path = reference.partition(":")
+    if module not in _modules_of.get((name, version), ()):
+        return None
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    return found if isfunction(found) and found.__module__ == module else None
+
+
+def tools_of(graph: Graph) -> list[Tool]:
+    """The tools that the graph's nodes can reach by name, each once; two may have the same name."""
+    return reach.tools_among(_reach(graph))
+
+
+def _reach(graph: Graph) -> list[Any]:
+    near = reach.near(graph)
+    return near + [behind for thing in near if isinstance(thing, Agent) for behind in thing.reaches()]

@@ -20,13 +20,14 @@ import runs.testing
 from approvals.chain import link
 from approvals.models import Activity, Decision
 from approvals.words import OUTCOMES
-from runs import errors
-from runs.core import ask, context, mapping, retry
+from runs import agent, errors
+from runs.core import ask, child, context, mapping, retry
 from runs.core import errors as core_errors
 from runs.core.chain import Link
 from runs.core.rehearsal import rehearse
 from runs.engine import blobs
 from runs.engine.starting import start
+from runs.model_endpoint import Endpoint
 from runs.models import checkpoint, entry, statuses
 from runs.testing import drive
 from tests.conftest import ROOT
@@ -164,13 +165,19 @@ def test_the_guides_own_tests_are_known_here(guide):
     assert {name for name in vars(guide) if name.startswith("test_")} == set(TESTS_OF_THE_GUIDE)
 
 
-TESTS_OF_THE_GUIDE = ("test_everybody_is_greeted", "test_no_crash_sends_a_letter_twice")
+TESTS_OF_THE_GUIDE = (
+    "test_a_parcel_arrives",
+    "test_everybody_is_greeted",
+    "test_money_that_comes_is_booked",
+    "test_no_crash_sends_a_letter_twice",
+)
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("name", TESTS_OF_THE_GUIDE)
 def test_the_guides_own_tests_pass(guide, name):
-    getattr(guide, name)()
+    with registered(guide.tracking):
+        getattr(guide, name)()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -178,6 +185,8 @@ def test_the_guides_way_to_start_a_run_starts_one(guide, ada):
     with registered(guide.orders):
         run = guide.order_placed(ada, "A-17", 30)
         assert guide.order_placed(ada, "A-17", 30) == run
+        signal = guide.money_came(run.pk, 30, "payment-1")
+        assert guide.money_came(run.pk, 30, "payment-1") == signal
     assert (run.key, run.created_by, run.state_at()["amount"]) == ("order:A-17", ada, 30)
 
 
@@ -269,6 +278,7 @@ def test_the_glossary_has_one_meaning_for_a_word():
 def test_every_public_name_is_documented():
     assert sorted(documented("docs/reference.md", "Names")) == sorted(runs.__all__)
     assert sorted(documented("docs/reference.md", "runs.testing")) == sorted(runs.testing.__all__)
+    assert sorted(documented("docs/reference.md", "runs.agent")) == sorted(agent.__all__)
 
 
 @pytest.mark.parametrize(
@@ -280,6 +290,8 @@ def test_every_public_name_is_documented():
         ("Retry", retry.Retry),
         ("Ask", ask.Ask),
         ("start", start),
+        ("Agent", agent.Agent),
+        ("Endpoint", Endpoint),
     ],
 )
 def test_every_option_is_documented_with_its_default(heading, signed):
@@ -297,6 +309,8 @@ def test_every_verb_of_run_and_part_of_an_answer_is_documented():
     verbs = {name for name in vars(context.Run) if not name.startswith("_")}
     assert set(documented("docs/reference.md", "run")) == verbs
     assert documented("docs/reference.md", "Answer") == list(inspect.signature(ask.Answer).parameters)
+    parts = [*inspect.signature(child.ChildEnd).parameters, "completed"]
+    assert sorted(documented("docs/reference.md", "ChildEnd")) == sorted(parts)
 
 
 # -- errors ---------------------------------------------------------------------------------------------------

@@ -1,8 +1,11 @@
 """Rows about what people decide, and every verb on them."""
 
+from approvals.models.absence import Absence
 from approvals.models.activity import Activity
 from approvals.models.approval import Approval
 from approvals.models.decision import Decision
+from approvals.models.draft import KeptDraft
 from approvals.models.reviewer import Reviewer, Vote
+from approvals.models.saved import SavedFilter
 
-__all__ = ["Activity", "Approval", "Decision", "Reviewer", "Vote"]
+__all__ = ["Absence", "Activity", "Approval", "Decision", "KeptDraft", "Reviewer", "SavedFilter", "Vote"]

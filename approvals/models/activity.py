@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Activity(models.Model):
-    """A comment, claim, assignment, undo, refused attempt or expiry. `by` is null when the engine did it."""
+    """A comment, claim, assignment, reminder, undo, refused attempt or expiry. `by` is null when the engine did it."""
 
     approval = models.ForeignKey(
         "approvals.Approval", on_delete=models.PROTECT, related_name="activities", db_index=False
@@ -31,7 +31,7 @@ class Activity(models.Model):
         blank=True,
         on_delete=models.PROTECT,
         related_name="+",
-        help_text="Whom it was assigned to.",
+        help_text="Whom it was assigned or given to.",
     )
     decision = models.ForeignKey(
         "approvals.Decision",

@@ -13,8 +13,10 @@ from django.urls import reverse
 
 from approvals.chain import link
 from approvals.models.deciding import Deciding
+from approvals.models.delegating import Delegating
 from approvals.models.inbox import ApprovalQuerySet
 from approvals.models.tending import Tending
+from approvals.models.timing import Timing
 from approvals.models.undoing import Undoing
 from approvals.payload import as_json
 from approvals.words import EXPIRIES, OUTCOMES, RISKS
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Approval(Deciding, Undoing, Tending, models.Model):
+class Approval(Deciding, Undoing, Tending, Delegating, Timing, models.Model):
     """One a question. The question itself, with payload and schema, stays in the ledger: `request`."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -43,9 +45,21 @@ class Approval(Deciding, Undoing, Tending, models.Model):
     title = models.TextField(help_text="The question.")
     body = models.TextField(blank=True, default="", help_text="Why: the author's markdown.")
     verdicts = models.JSONField(default=list, help_text="What may be said: approve, edit, reject, respond.")
-    quorum = models.PositiveSmallIntegerField(default=1, help_text="How many have to say yes to one payload.")
+    stage = models.PositiveSmallIntegerField(default=1, help_text="The one that decides now, from 1.")
+    stages = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="Of each: name, quorum, and whether the proposal needs it; empty: there is one.",
+    )
+    quorum = models.PositiveSmallIntegerField(
+        default=1, help_text="How many have to say yes to one payload, in the stage that decides now."
+    )
     risk = models.CharField(max_length=6, default="low")
     due_at = models.DateTimeField(null=True, blank=True, help_text="A copy; the entry's is the truth.")
+    remind_at = models.DateTimeField(null=True, blank=True, help_text="When a reminder is due next.")
+    escalate_at = models.DateTimeField(
+        null=True, blank=True, help_text="From when others are asked as well, if it is still open."
+    )
     on_expiry = models.CharField(max_length=12, default="expired")
     assignee = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="assigned"
@@ -94,10 +108,26 @@ class Approval(Deciding, Undoing, Tending, models.Model):
             models.CheckConstraint(condition=Q(quorum__gte=1), name="approval_quorum_not_none"),
         ]
         indexes = [
-            # the inbox: open ones by deadline, then age
-            models.Index(fields=["due_at", "opened_at"], condition=Q(outcome=""), name="approval_open"),
+            # the inbox: open ones by deadline, then age; of one graph, too
+            models.Index(fields=["due_at", "opened_at", "id"], condition=Q(outcome=""), name="approval_open"),
+            models.Index(
+                fields=["graph", "due_at", "opened_at", "id"],
+                condition=Q(outcome=""),
+                name="approval_open_of_graph",
+            ),
+            # the chores
+            models.Index(
+                fields=["remind_at"],
+                condition=Q(outcome="", remind_at__isnull=False),
+                name="approval_remind",
+            ),
+            models.Index(
+                fields=["escalate_at"],
+                condition=Q(outcome="", escalate_at__isnull=False),
+                name="approval_escalate",
+            ),
             # Decided: the latest first
-            models.Index(fields=["-decided_at"], condition=~Q(outcome=""), name="approval_decided"),
+            models.Index(fields=["-decided_at", "-id"], condition=~Q(outcome=""), name="approval_decided"),
         ]
 
     def __str__(self) -> str:
@@ -139,18 +169,15 @@ class Approval(Deciding, Undoing, Tending, models.Model):
     def payload_digest(self) -> str:
         return self.amendment.payload_digest if self.amendment is not None else self.proposal_digest
 
-    def named_people(self) -> tuple[list[str], list[str]]:
-        """Who may decide and who is excluded: user and group names as the author wrote them. One query."""
-        rows = list(self.reviewers.all())
-        return [row.name for row in rows if not row.excluded], [row.name for row in rows if row.excluded]
-
     @property
     def reviewer_names(self) -> list[str]:
-        return self.named_people()[0]
+        """Who decides now, as people read it: user and group names of this stage, without who stands in for whom."""
+        rows = [row for row in self.reviewers.all() if row.stage == self.stage and not row.excluded]
+        return list(dict.fromkeys(row.shown for row in rows if row.instead_of_id is None))
 
     @property
     def excluded_names(self) -> list[str]:
-        return self.named_people()[1]
+        return [row.name for row in self.reviewers.all() if row.excluded]
 
     def lock(self) -> None:
         """Hold this row until the transaction ends, and read it anew. Whoever needs the Run locks that first."""

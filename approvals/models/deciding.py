@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any  # payloads are any JSON
 
 from django.db import IntegrityError, transaction
 
+from approvals import who
 from approvals.models.activity import Activity
 from approvals.models.decision import Decision
 from approvals.models.reviewer import Vote
 from approvals.refusals import TooLate, must_be_allowed, must_be_open, must_be_revision, must_see
+from approvals.rules import must_not_object
 from approvals.said import AS_PROPOSED, Said, listen
+from approvals.signing import WRONG, WrongPassword
+from approvals.stages import stages_of
 from approvals.tally import Tally, tally
 from approvals.text import clock_text, storable_text
 from approvals.words import (
@@ -30,7 +34,7 @@ from runs.conf import conf
 from runs.core import codec
 from runs.engine import clock
 from runs.engine.durably import durably
-from runs.errors import Conflict, NotAllowed
+from runs.errors import Conflict, NotAllowed, Refusal
 from runs.models import LedgerEntry, Run
 
 if TYPE_CHECKING:
@@ -58,20 +62,28 @@ class Deciding:
         via: str = "page",
         seen: Any = None,
         signed_in: str = "",
+        password: str | None = None,
     ) -> Decision:
         """Say approve, edit, reject or respond; when enough have said yes, the run gets its answer.
 
         `payload`: JSON; left out, what is on the table. `revision`: the one that `by` looked at; None takes what is
         there. `operation_id`: the same sent again gives the same Decision. `seen`: the JSON from which the page was
-        made. Raises Missing, NotAllowed, Conflict (also when too late) or Invalid: nothing has changed then, and the
-        attempt of one who may see this is in the trail if it came too late, second, or from the wrong person.
+        made. `password`: of `by`, where the author wants a signature. Raises Missing, NotAllowed, Conflict (also when
+        too late) or Invalid: nothing has changed then, and the attempt of one who may see this is in the trail if it
+        came too late, second, from the wrong person, or with a wrong password.
         """
         must_see(self, by)
-        said = listen(self, by, verdict, payload, reason, revision, operation_id, via, seen, signed_in)
+        try:
+            said = listen(
+                self, by, verdict, payload, reason, revision, operation_id, via, seen, signed_in, password
+            )
+        except WrongPassword as wrong:
+            self._remember_refusal(by, f"{WRONG}{verdict}", wrong)
+            raise
         try:
             return durably(lambda: self._hear(said))
         except (Conflict, NotAllowed) as refusal:
-            self._remember_refusal(said, refusal)
+            self._remember_refusal(said.by, said.verdict, refusal)
             raise
         except IntegrityError:
             earlier = said_before(said)  # the same operation id was committed for another approval meanwhile
@@ -92,9 +104,12 @@ class Deciding:
         if entry.due_at is not None and now >= entry.due_at:
             raise TooLate(f"Too late: the deadline was {clock_text(entry.due_at)}; nothing was changed.")
         must_be_revision(self, said.revision)
-        must_be_allowed(self, said.by)
+        standing = must_be_allowed(self, said.by)
         self._must_not_vote_twice(said)
         decision = self._decision(said, now)
+        decision.instead_of = standing.instead_of
+        if decision.verdict in (APPROVE, EDIT) and decision.payload_digest == self.proposal_digest:
+            must_not_object(self.request.get("objection") or "")
         if decision.verdict == REJECT:
             self._conclude(decision, REJECTED, now)
         elif not self._count(decision, now):
@@ -132,22 +147,44 @@ class Deciding:
             operation_digest=said.operation_digest,
             at=now,
             signed_in=said.signed_in,
+            stage=self._stage_of_vote(said),
+            needs=list(said.needs) if said.needs else None,
+            signature=said.signature,
             seen=said.seen,
             seen_digest=codec.digest(said.seen) if said.seen else "",
         )
 
+    def _stage_of_vote(self: Approval, said: Said) -> int:
+        """The stage that decides now; of an edit that does not need it, one that it does need and that names them."""
+        if not said.needs or self.stage in said.needs:
+            return self.stage
+        theirs = who.stages_naming(self, said.by)
+        return next((number for number in said.needs if number in theirs), self.stage)
+
     def _count(self: Approval, decision: Decision, now: datetime) -> bool:
         """Write a yes, with the votes as they then stand. True if it concludes the approval."""
         standing = self.decisions.filter(withdrawals=None).order_by("seq")
-        counted = tally([*standing, decision], self.proposal_digest)
-        if len(counted.votes) >= self.quorum:
+        counted = tally([*standing, decision], self.proposal_digest, stages_of(self))
+        if counted.missing is None:
             self._conclude(decision, self._outcome(counted), now, amendment=counted.amendment)
-        elif counted.amendment is decision:
-            self.append(decision, amendment=decision, revision=self.revision + 1)
         else:
-            self.append(decision)
+            changes = self.at_stage(counted)
+            if counted.amendment is decision:
+                changes["amendment"] = decision
+            if changes:
+                changes["revision"] = self.revision + 1
+            if self.assignee_id == decision.by_id:
+                changes["assignee"] = None  # who has voted is not at it any more; others see it again
+            self.append(decision, **changes)
         self.write_votes(counted)
         return not self.is_open
+
+    def at_stage(self: Approval, counted: Tally) -> dict[str, Any]:
+        """What changes when another stage decides from now on; nothing if it is the same one."""
+        stage = counted.missing
+        if stage is None or stage.number == self.stage:
+            return {}
+        return {"stage": stage.number, "quorum": stage.quorum, "assignee": None}
 
     def _outcome(self: Approval, counted: Tally) -> str:
         if counted.amendment is None:
@@ -179,7 +216,7 @@ class Deciding:
                 "reason": reason,
                 "by": person,
             },
-            by=person,
+            by=f"{person} for {decision.instead_of.get_username()}" if decision.instead_of else person,
             now=now,
             effective_at=now + wait,
             approved_digest=decision.payload_digest
@@ -192,19 +229,18 @@ class Deciding:
         """Make the votes that count now the rows of Vote; the caller holds the lock."""
         self.votes.all().delete()
         Vote.objects.bulk_create(
-            Vote(approval=self, by_id=person, decision=vote) for person, vote in counted.votes.items()
+            Vote(approval=self, by_id=person, decision=vote, stage=vote.stage)
+            for person, vote in counted.votes.items()
         )
 
-    def _remember_refusal(self: Approval, said: Said, refusal: Conflict | NotAllowed) -> None:
+    def _remember_refusal(self: Approval, by: User, verdict: str, refusal: Refusal) -> None:
         """Put the attempt in the trail, in a transaction of its own: the refused one was rolled back."""
         kind = LATE if isinstance(refusal, TooLate) else REFUSED
 
         @transaction.atomic
         def write() -> None:
             self.lock()
-            self.append(
-                Activity(kind=kind, by=said.by, text=f"{said.verdict}: {refusal.message}", at=clock.now())
-            )
+            self.append(Activity(kind=kind, by=by, text=f"{verdict}: {refusal.message}", at=clock.now()))
 
         durably(write)
 

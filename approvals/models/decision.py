@@ -33,6 +33,21 @@ class Decision(models.Model):
     signed_in = models.CharField(
         max_length=200, blank=True, default="", help_text="How the person signed in."
     )
+    stage = models.PositiveSmallIntegerField(default=1, help_text="In which it counts.")
+    needs = models.JSONField(
+        null=True, blank=True, help_text="Of an edit: the numbers of the stages that its payload needs."
+    )
+    instead_of = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="decided_by_others",
+        help_text="For whom it was said, if that person had given their part away.",
+    )
+    signature = models.TextField(
+        blank=True, default="", help_text="Canonical JSON of who signed, what it means, and the time zone."
+    )
     seen = models.TextField(blank=True, default="", help_text="Canonical JSON from which the page was made.")
     seen_digest = models.CharField(max_length=64, blank=True, default="")
     digest = models.CharField(max_length=64)
@@ -60,8 +75,13 @@ class Decision(models.Model):
         """The payload, decoded."""
         return codec.loads(self.payload)
 
-    def links(self) -> Sequence[str | int | None]:
-        """What the digest covers, in the order that the format fixes (approvals/chain.py)."""
+    def links(self) -> Sequence[str | int | list[int] | None]:
+        """What the digest covers, in the order that the format fixes (approvals/chain.py).
+
+        The last four only where one of them says something: in stages, for somebody else, or signed.
+        """
+        more = (self.stage, self.needs, self.instead_of_id, self.signature)
+        said = () if more == (1, None, None, "") else more
         return (
             self.by_id,
             self.via,
@@ -72,4 +92,5 @@ class Decision(models.Model):
             self.operation_digest,
             self.signed_in,
             self.seen_digest,
+            *said,
         )

@@ -6,13 +6,16 @@ import uuid
 from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING
 
+from django.contrib.auth import get_user_model
 from django.db import models
-from django.db.models import Case, CharField, Count, Exists, F, OuterRef, Q, Value, When
-from django.db.models.functions import Cast, Replace
+from django.db.models import Case, CharField, Count, Exists, F, OuterRef, Q, Subquery, Value, When
+from django.db.models.functions import Cast, Coalesce, Replace
 from django.utils import timezone
 
 from approvals import who
+from approvals.models import reach
 from approvals.models.reviewer import Reviewer, Vote
+from runs import sight
 from runs.models import Run
 
 if TYPE_CHECKING:
@@ -22,6 +25,10 @@ if TYPE_CHECKING:
 OLD = timedelta(days=3)  # an approval without a deadline that has waited longer needs attention
 SHORTEST_ID = 4
 OVERDUE, TODAY, LATER, NO_DEADLINE = "overdue", "today", "later", "none"
+_ON_PAGE = (
+    *("run", "run__created_by", "run__on_behalf_of", "entry", "assignee"),
+    *("amendment", "amendment__by", "conclusion", "conclusion__by"),
+)
 SCOPES = ("mine", "teams", "all", "decided", "attention")
 
 
@@ -34,16 +41,23 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
         return self.exclude(outcome="").order_by("-decided_at", "-pk")
 
     def visible_to(self, user: who.Person) -> ApprovalQuerySet:
-        """Approvals follow their run."""
-        return self.filter(run__in=Run.objects.visible_to(user))
+        """Approvals follow their run. Asked of each row: for one approval, or for what little is left of them."""
+        if not who.is_person(user) or not user.is_active:
+            return self.none()
+        return self if sight.sees_all(user) else self.filter(reach.met(user))
 
     def may_decide(self, user: who.Person) -> ApprovalQuerySet:
         """Those for which `who.why_not` has nothing to say against `user`, open or not."""
         if not who.is_person(user) or not user.is_active:
             return self.none()
-        called = Reviewer.objects.filter(who.called(user), approval=OuterRef("pk"))
+        named = Reviewer.objects.filter(approval=OuterRef("pk"))
+        now_asked = named.filter(stage=OuterRef("stage"))
+        earlier = Vote.objects.filter(approval=OuterRef("pk"), by=user).exclude(stage=OuterRef("stage"))
         return self.filter(
-            Exists(called.filter(excluded=False)), ~Exists(called.filter(excluded=True))
+            Exists(now_asked.filter(who.asked(user))),
+            ~Exists(named.filter(who.called(user), excluded=True)),
+            ~Exists(now_asked.filter(instead_of=user)),
+            ~Exists(earlier),
         ).exclude(Q(run__created_by=user) | Q(run__on_behalf_of=user))
 
     def for_user(self, user: who.Person) -> ApprovalQuerySet:
@@ -51,7 +65,7 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
         if not who.is_person(user):
             return self.none()
         voted = Vote.objects.filter(approval=OuterRef("pk"), by=user)
-        return self.open().may_decide(user).exclude(Exists(voted))
+        return reach.named_to(self.open(), user).may_decide(user).exclude(Exists(voted))
 
     def mine(self, user: who.Person) -> ApprovalQuerySet:
         """What waits for this person and was not taken by somebody else: the badge counts these."""
@@ -61,60 +75,108 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
 
     def teams(self, user: who.Person) -> ApprovalQuerySet:
         """Open ones that name a group of this person, whoever has taken or voted on them."""
-        if not who.is_person(user):
+        if not who.is_person(user) or not user.is_active:
             return self.none()
-        groups = user.groups.values("name")
+        _own_name, *groups = who.known_names(user)
         named = Reviewer.objects.filter(approval=OuterRef("pk"), excluded=False, name__in=groups)
-        return self.open().filter(Exists(named))
+        return reach.named_to(self.open(), user).filter(Exists(named))
 
     def needs_attention(self, now: datetime) -> ApprovalQuerySet:
-        """Open ones that nobody, or not enough people, can decide; and old ones without a deadline."""
-        return (
-            self.open()
-            .annotate(able=who.able_count())
-            .filter(Q(able__lt=F("quorum")) | Q(due_at=None, opened_at__lt=now - OLD))
-        )
+        """Open ones that nobody, or not enough people, can decide; and old ones without a deadline.
+
+        Their number is a measure of the installation (`measures`). People are only counted where they may be too few.
+        """
+        reviewers = Reviewer.objects.filter(approval=OuterRef("pk"), live=True)
+        plain = Q(excluded=False, name__in=who.ample_names())
+        few = Q(quorum__gt=who.AMPLE_QUORUM) | Q(stage__gt=1) | Exists(reviewers.exclude(plain))
+        few |= ~Exists(reviewers)
+        old = Q(due_at=None, opened_at__lt=now - OLD)
+        return self.open().alias(able=who.able_count()).filter(old | (few & Q(able__lt=F("quorum"))))
 
     def in_scope(self, scope: str, user: who.Person, now: datetime) -> ApprovalQuerySet:
-        """One of the inbox's scopes, over what `user` may see; an unknown scope raises KeyError."""
+        """One of the inbox's scopes, in its order, over what `user` may see; an unknown scope raises KeyError."""
+        if not who.is_person(user):
+            return self.none()
         within: dict[str, Callable[[], ApprovalQuerySet]] = {
-            "mine": lambda: self.mine(user),
-            "teams": lambda: self.visible_to(user).teams(user),
-            "all": lambda: self.visible_to(user).open(),
-            "decided": lambda: self.visible_to(user).decided(),
-            "attention": lambda: self.visible_to(user).needs_attention(now),
+            "mine": lambda: self.mine(user).in_order(),
+            "teams": lambda: self.teams(user).in_order(),
+            "all": lambda: reach.seen_by(self.open(), user, live=True).in_order(),
+            "decided": lambda: reach.seen_by(self.decided(), user, live=False),
+            "attention": lambda: reach.seen_by(self.needs_attention(now), user, live=True).in_order(),
         }
         return within[scope]()
 
-    def by_due(self, now: datetime) -> ApprovalQuerySet:
-        """In the inbox's order, each with its group in `due_group`: overdue, today, later, none.
+    def in_order(self) -> ApprovalQuerySet:
+        """By deadline, then age. A count that ends early is quick in this order, in which open rows are indexed."""
+        return self.order_by(F("due_at").asc(nulls_last=True), "opened_at", "pk")
 
-        Today ends at midnight of the current time zone.
-        """
-        tomorrow = timezone.localtime(now).date() + timedelta(days=1)
-        midnight = timezone.make_aware(datetime.combine(tomorrow, time.min))
+    def by_due(self, now: datetime) -> ApprovalQuerySet:
+        """In the inbox's order, each with its group in `due_group`: overdue, today, later, none."""
         group = Case(
             When(due_at=None, then=Value(NO_DEADLINE)),
             When(due_at__lte=now, then=Value(OVERDUE)),
-            When(due_at__lt=midnight, then=Value(TODAY)),
+            When(due_at__lt=midnight_after(now), then=Value(TODAY)),
             default=Value(LATER),
             output_field=CharField(),
         )
-        return self.annotate(due_group=group).order_by(F("due_at").asc(nulls_last=True), "opened_at", "pk")
+        return self.annotate(due_group=group).in_order()
 
     def for_list(self) -> ApprovalQuerySet:
         """With what a row of the inbox shows: run, assignee, and the number of votes in `votes_so_far`."""
+        votes = Vote.objects.filter(approval=OuterRef("pk"), stage=OuterRef("stage"))
+        # Counted for each row that is shown; a GROUP BY would go over all of them before the page is cut.
+        counted = votes.order_by().values("approval").annotate(many=Count("pk")).values("many")
         return self.select_related("run", "run__created_by", "run__on_behalf_of", "assignee").annotate(
-            votes_so_far=Count("votes")
+            votes_so_far=Coalesce(Subquery(counted), 0)
         )
+
+    def for_page(self) -> ApprovalQuerySet:
+        """With what the page of one approval shows."""
+        return self.select_related(*_ON_PAGE).prefetch_related("reviewers__instead_of", "votes__decision")
 
     def called(self, text: str) -> ApprovalQuerySet:
         """Those whose id begins or ends with `text` (hex digits, hyphens ignored): people copy either end."""
-        digits = text.strip().replace("-", "").lower()
-        if not SHORTEST_ID <= len(digits) <= 32 or set(digits) - set("0123456789abcdef"):
+        digits = _digits(text)
+        if not digits:
             return self.none()
-        first, last = uuid.UUID(digits.ljust(32, "0")), uuid.UUID(digits.ljust(32, "f"))
-        plain = Replace(Cast("id", CharField()), Value("-"), Value(""))
-        return self.annotate(plain_id=plain).filter(
-            Q(id__gte=first, id__lte=last) | Q(plain_id__endswith=digits)
-        )
+        return self.alias(plain_id=PLAIN_ID).filter(_called(digits))
+
+    def matching(self, text: str) -> ApprovalQuerySet:
+        """Those that have `text` in question, reason or graph, or are called so."""
+        digits = _digits(text)
+        words = Q(title__icontains=text) | Q(body__icontains=text) | Q(graph__icontains=text)
+        if not digits:
+            return self.filter(words)
+        return self.alias(plain_id=PLAIN_ID).filter(words | _called(digits))
+
+    def asked_by(self, text: str) -> ApprovalQuerySet:
+        """Those whose run was started by, or works for, the person of that user name."""
+        people = list(get_user_model().objects.filter(username__iexact=text).values_list("pk", flat=True))
+        runs = Run.objects.filter(Q(created_by__in=people) | Q(on_behalf_of__in=people))
+        return self.filter(run__in=runs.values("pk"))
+
+    def for_reviewer(self, name: str) -> ApprovalQuerySet:
+        """Those that name this user or group as a reviewer."""
+        named = Reviewer.objects.filter(approval=OuterRef("pk"), excluded=False, name__iexact=name)
+        return self.filter(Exists(named))
+
+
+def midnight_after(now: datetime) -> datetime:
+    """The end of today, which is that of the current time zone."""
+    tomorrow = timezone.localtime(now).date() + timedelta(days=1)
+    return timezone.make_aware(datetime.combine(tomorrow, time.min))
+
+
+PLAIN_ID = Replace(Cast("id", CharField()), Value("-"), Value(""))
+
+
+def _digits(text: str) -> str:
+    """The hex digits of a part of an id, or "" where `text` is none."""
+    digits = text.strip().replace("-", "").lower()
+    return "" if not SHORTEST_ID <= len(digits) <= 32 or set(digits) - set("0123456789abcdef") else digits
+
+
+def _called(digits: str) -> Q:
+    """Over rows with `plain_id`."""
+    first, last = uuid.UUID(digits.ljust(32, "0")), uuid.UUID(digits.ljust(32, "f"))
+    return Q(id__gte=first, id__lte=last) | Q(plain_id__endswith=digits)

@@ -8,6 +8,7 @@ from django.db import transaction
 
 from approvals.models.activity import Activity
 from approvals.refusals import must_be_open, must_see
+from approvals.stages import stages_of
 from approvals.tally import tally
 from approvals.words import TAKEN_BACK, UNDONE
 from runs.errors import Conflict, NotAllowed
@@ -60,7 +61,7 @@ class Undoing:
         vote = self.votes.filter(by=by).select_related("decision").first()
         if vote is None:
             raise Conflict("You have no vote here to take back.")
-        self._withdraw(vote.decision, TAKEN_BACK, by, now, moves=vote.decision_id == self.amendment_id)
+        self._withdraw(vote.decision, TAKEN_BACK, by, now, moves=False)
 
     def _hold_with_run(self: Approval) -> datetime:
         run, now = Run.objects.lock(self.run_id)
@@ -72,9 +73,11 @@ class Undoing:
     def _withdraw(
         self: Approval, decision: Decision, kind: str, by: User, now: datetime, *, moves: bool
     ) -> None:
-        """Put it in the trail and count again; `moves`: what is decided changes, and with it the revision."""
+        """Put it in the trail and count again; the revision moves with what is decided, and with who decides."""
         standing = self.decisions.filter(withdrawals=None).exclude(pk=decision.pk).order_by("seq")
-        counted = tally(standing, self.proposal_digest)
+        counted = tally(standing, self.proposal_digest, stages_of(self))
+        changes = self.at_stage(counted)
+        moves = moves or bool(changes) or decision.pk == self.amendment_id
         self.append(
             Activity(kind=kind, by=by, decision=decision, at=now),
             amendment=counted.amendment,
@@ -82,5 +85,6 @@ class Undoing:
             decided_at=None,
             conclusion=None,
             revision=self.revision + 1 if moves else self.revision,
+            **changes,
         )
         self.write_votes(counted)

@@ -3,14 +3,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.http import Http404, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
+from approvals.drafts import keep_typed, take_up
 from approvals.forms.posted import add_row, read_draft, remove_row
 from approvals.forms.problems import problems
+from approvals.forms.values import lines
 from approvals.listing import Listing
+from approvals.models import KeptDraft
+from approvals.models.draft import TEXTS
 from approvals.pages import ApprovalPage
 from approvals.views.fetching import fetch, toast_of
+from runs.errors import Invalid
 
 if TYPE_CHECKING:
     import uuid
@@ -37,6 +43,8 @@ def part(request: HttpRequest, pk: uuid.UUID, part: str) -> HttpResponse:
     if part not in PARTS:
         raise Http404(f"There is no part {part!r}.")
     page = ApprovalPage(fetch(request.user, pk), request.user)
+    if part == "acts":
+        take_up(page)
     if request.GET.get("seen", "").isdecimal():
         page.seen_revision = int(request.GET["seen"][:9])
     listing = Listing.of(request.user, request.GET, page.now)
@@ -48,7 +56,7 @@ def part(request: HttpRequest, pk: uuid.UUID, part: str) -> HttpResponse:
 
 @require_POST
 def draft(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    """The form as it would look with what was typed; nothing is stored. Rows of lists come and go here, too."""
+    """The form as it would look with what was typed, which decides nothing. Rows of lists come and go here, too."""
     page = ApprovalPage(fetch(request.user, pk), request.user)
     entries = request.POST.copy()
     if "add" in entries:
@@ -65,11 +73,29 @@ def draft(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         listing = Listing.of(request.user, request.GET, page.now)
         context = {"page": page, "approval": page.approval, "now": page.now, "listing": listing}
         return render(request, "approvals/_form.html", context)
+    keep_typed(page, page.given, entries.get("table", "")[:64])
     return show(request, page)
 
 
+@require_POST
+def kept(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Keep what is being typed; a name that is not sent stays as it was. With `discard` the edit goes."""
+    approval = fetch(request.user, pk)
+    if "discard" in request.POST:
+        KeptDraft.keep(approval, request.user, json="")
+        query = Listing.of(request.user, request.GET).filter.query
+        return redirect(f"{approval.get_absolute_url()}{query}")
+    names = {"json", "table", *TEXTS} & request.POST.keys()
+    try:
+        KeptDraft.keep(approval, request.user, **{name: lines(request.POST[name]) for name in names})
+    except Invalid as refusal:
+        return HttpResponse(refusal.message, status=refusal.status, content_type="text/plain; charset=utf-8")
+    return HttpResponse(status=204, headers={"Kept-At": timezone.now().isoformat()})
+
+
 def show(request: HttpRequest, page: ApprovalPage, status: int = 200) -> HttpResponse:
-    """The page of one approval beside its list."""
+    """The page of one approval beside its list, with what this person typed before."""
+    take_up(page)
     listing = Listing.of(request.user, request.GET, page.now)
     context = {
         "page": page,

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from approvals import words
+from approvals.drafts import give_back, keep_typed
 from approvals.forms.posted import Draft, read_draft
 from approvals.forms.values import lines
 from approvals.listing import Listing
@@ -31,7 +32,7 @@ def decision(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Decide as the form says, then open the next item; a refusal shows the page with what was typed."""
     page = ApprovalPage(fetch(request.user, pk), request.user)
     draft = read_draft(request.POST, *page.blank())
-    verdict, reason = request.POST.get("verdict", ""), _reason(request)
+    verdict, reason = request.POST.get("verdict", ""), reason_of(request)
     try:
         if verdict != words.REJECT and draft.errors:
             raise Invalid(_("Some of it cannot be read; nothing was decided."), draft.errors)
@@ -44,11 +45,12 @@ def decision(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
             verdict=_meant(verdict, draft, page),
             payload=_payload(verdict, draft, page, reason),
             reason=reason,
-            revision=_revision(request),
+            revision=revision_of(request),
             operation_id=request.POST.get("operation_id") or None,
             via="page",
             seen=page.seen,
             signed_in=_("password"),
+            password=request.POST.get("password"),
         )
     except Missing as gone:
         raise Http404(gone.message) from gone
@@ -62,6 +64,8 @@ def decision(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 def undo(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Take back what one decided, or one's vote while others are missing."""
     approval = fetch(request.user, pk)
+    page = ApprovalPage(approval, request.user)
+    withdrawn = page.my_vote if approval.is_open else page.conclusion
     try:
         if approval.is_open:
             approval.take_back(by=request.user)
@@ -73,10 +77,12 @@ def undo(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         fresh = fetch(request.user, pk)
         trouble = Trouble(refusal.status, refusal.message)
         return show(request, ApprovalPage(fresh, request.user, trouble=trouble), refusal.status)
+    if withdrawn is not None:
+        give_back(approval, request.user, withdrawn)
     return redirect(f"{approval.get_absolute_url()}{Listing.of(request.user, request.GET).filter.query}")
 
 
-def _reason(request: HttpRequest) -> str:
+def reason_of(request: HttpRequest) -> str:
     """A preset, own words, or both; own words alone reach the run byte for byte."""
     preset, own = request.POST.get("preset", ""), lines(request.POST.get("reason", ""))
     return f"{preset}\n{own}" if preset and own.strip() else own if own.strip() else preset
@@ -97,7 +103,7 @@ def _payload(verdict: str, draft: Draft, page: ApprovalPage, reason: str) -> Any
     return AS_PROPOSED
 
 
-def _revision(request: HttpRequest) -> int:
+def revision_of(request: HttpRequest) -> int:
     try:
         return int(request.POST.get("revision", ""))
     except ValueError:
@@ -109,6 +115,8 @@ def _refused(
     request: HttpRequest, pk: uuid.UUID, refusal: Refusal, draft: Draft, verdict: str, reason: str
 ) -> HttpResponse:
     page = ApprovalPage(fetch(request.user, pk), request.user)
+    texts = {"reason": reason} if verdict == words.REJECT else {"words": reason}
+    keep_typed(page, draft, request.POST.get("table", "")[:64], **texts)
     if isinstance(refusal, Invalid):
         refusal = _closed(page) or refusal
     fields = getattr(refusal, "fields", {})

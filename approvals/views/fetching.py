@@ -14,16 +14,10 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import HttpRequest
 
-_SHOWN = (
-    *("run", "run__created_by", "run__on_behalf_of", "entry", "assignee"),
-    *("amendment", "amendment__by", "conclusion", "conclusion__by"),
-)
-
 
 def fetch(user: User, pk: uuid.UUID) -> Approval:
     """The approval if this person may see it. Raises Http404 for what they may not, as for what there is not."""
-    rows = Approval.objects.visible_to(user).select_related(*_SHOWN)
-    approval = rows.prefetch_related("reviewers", "votes__decision").filter(pk=pk).first()
+    approval = Approval.objects.visible_to(user).for_page().filter(pk=pk).first()
     if approval is None:
         raise Http404(f"There is no approval {pk}, or you may not see it.")
     return approval

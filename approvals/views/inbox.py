@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
+from approvals.counting import counted
 from approvals.listing import Listing
 from approvals.models import Approval
 from approvals.views.fetching import toast_of
@@ -32,18 +34,28 @@ def inbox(request: HttpRequest) -> HttpResponse:
 @require_safe
 def rows(request: HttpRequest) -> HttpResponse:
     listing = Listing.of(request.user, request.GET)
-    open_id = request.GET.get("open", "")
-    return render(
-        request, "approvals/_list.html", {"listing": listing, "now": listing.now, "open_id": open_id}
-    )
+    context = {"listing": listing, "now": listing.now, "open_id": _open_id(request)}
+    return render(request, "approvals/_list.html", context)
 
 
 @require_safe
 def fresh(request: HttpRequest) -> HttpResponse:
     listing = Listing.of(request.user, request.GET)
-    return render(request, "approvals/_new.html", {"listing": listing})
+    return render(request, "approvals/_new.html", {"listing": listing, "open_id": _open_id(request)})
 
 
 @require_safe
 def count(request: HttpRequest) -> HttpResponse:
-    return render(request, "shared/_count.html", {"inbox_count": Approval.objects.mine(request.user).count()})
+    return render(
+        request,
+        "shared/_count.html",
+        {"inbox_count": counted(Approval.objects.mine(request.user).in_order())},
+    )
+
+
+def _open_id(request: HttpRequest) -> str:
+    """The approval beside the list; "" for none, or for what is no id."""
+    try:
+        return str(uuid.UUID(request.GET.get("open", "")))
+    except ValueError:
+        return ""

@@ -8,6 +8,7 @@ from django.views.decorators.http import require_POST
 
 from approvals.forms.values import lines
 from approvals.listing import Listing
+from approvals.models import KeptDraft
 from approvals.pages import ApprovalPage, Trouble
 from approvals.views.approval import show
 from approvals.views.fetching import fetch
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
 @require_POST
 def comment(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     text = lines(request.POST.get("text", ""))
-    return _done(request, pk, lambda approval: approval.comment(request.user, text), "activity", comment=text)
+
+    def verb(approval: Approval) -> None:
+        approval.comment(request.user, text)
+        KeptDraft.keep(approval, request.user, comment="")
+
+    return done(request, pk, verb, "activity", said="comment", typed=text)
 
 
 @require_POST
@@ -38,16 +44,18 @@ def claim(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         else:
             approval.claim(request.user)
 
-    return _done(request, pk, verb)
+    return done(request, pk, verb)
 
 
-def _done(
+def done(
     request: HttpRequest,
     pk: uuid.UUID,
     verb: Callable[[Approval], object],
     anchor: str = "",
-    comment: str = "",
+    said: str = "claim",
+    typed: str = "",
 ) -> HttpResponse:
+    """Do it and show the page again; if it is refused, with what was `typed` into the form named by `said`."""
     approval = fetch(request.user, pk)
     try:
         verb(approval)
@@ -55,7 +63,8 @@ def _done(
         raise Http404(gone.message) from gone
     except Refusal as refusal:
         page = ApprovalPage(fetch(request.user, pk), request.user)
-        page.trouble = Trouble(refusal.status, refusal.message, reason=comment, verdict="comment")
+        fields = getattr(refusal, "fields", {})
+        page.trouble = Trouble(refusal.status, refusal.message, reason=typed, verdict=said, fields=fields)
         return show(request, page, refusal.status)
     place = f"#{anchor}" if anchor else ""
     return redirect(

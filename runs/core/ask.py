@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any  # payloads are any JSON
 
 from runs.core.errors import GraphError
+from runs.core.rules import Judgement, Rule, Stage, reference
 
 VERDICTS = ("approve", "edit", "reject", "respond")
 EXPIRIES = ("expired", "rejected", "auto_approve")
@@ -16,7 +17,11 @@ RISKS = ("low", "medium", "high")
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A question to people. `due` counts from the moment the question opens; reviewers are user or group names."""
+    """A question to people. `due` counts from the moment the question opens; reviewers are user or group names.
+
+    `stages` stand in place of `reviewers` and `quorum`; `policy` says, of a payload, what speaks against approving it.
+    `fixed`: the groups' members as they are when the question opens. After `escalate_after`, others may decide as well.
+    """
 
     question: str
     payload: Any = None
@@ -27,11 +32,16 @@ class Ask:
     verdicts: Sequence[str] = ("approve", "edit", "reject")
     schema: Mapping[str, Any] | None = None
     quorum: int = 1
+    stages: Sequence[Stage] = ()
+    fixed: bool = False
     exclude: Sequence[str] = ()
+    escalate_to: str | Sequence[str] = ()
+    escalate_after: timedelta | None = None
     risk: str = "low"
     sign: bool = False
     reasons: Sequence[str] = ()
     why: str = ""
+    policy: Rule | None = None
     bind: Callable[[dict[str, Any]], object] | None = None
 
     def __post_init__(self) -> None:
@@ -49,17 +59,44 @@ class Ask:
             raise GraphError(f"Ask: due={self.due!r} has no zone; give a datetime with its zone")
         if self.quorum < 1:
             raise GraphError(f"Ask: quorum={self.quorum}; at least one person decides")
+        if self.policy is not None:
+            reference(self.policy, "Ask: policy")
+        self._check_stages()
+        self._check_escalation()
+
+    def _check_stages(self) -> None:
+        if not self.stages:
+            return
+        if self.people or self.quorum != 1:
+            raise GraphError("Ask: reviewers or quorum beside stages; give them to each stage")
+        if not all(isinstance(stage, Stage) for stage in self.stages):
+            raise GraphError(f"Ask: stages={self.stages!r}; give Stage(...) for each")
+        if all(stage.when is not None for stage in self.stages):
+            raise GraphError("Ask: every stage has a `when`, so a payload may need none; leave it out of one")
+
+    def _check_escalation(self) -> None:
+        if bool(self.escalation_people) != (self.escalate_after is not None):
+            raise GraphError("Ask: escalate_to and escalate_after belong together; give both or neither")
+        if self.escalate_after is not None and self.escalate_after <= timedelta(0):
+            raise GraphError(f"Ask: escalate_after={self.escalate_after}; a positive time is needed")
 
     @property
     def people(self) -> list[str]:
-        return [self.reviewers] if isinstance(self.reviewers, str) else list(self.reviewers)
+        return _names(self.reviewers)
+
+    @property
+    def escalation_people(self) -> list[str]:
+        return _names(self.escalate_to)
 
     def renamed(self, name: str) -> Ask:
         return replace(self, name=name)
 
-    def request(self, name: str, payload: Any, call: dict[str, Any] | None = None) -> dict[str, Any]:
-        """All that people and policies are told, as the ledger keeps it."""
-        due = self.due
+    def request(
+        self, name: str, payload: Any, call: dict[str, Any] | None = None, judged: Judgement | None = None
+    ) -> dict[str, Any]:
+        """All that people and rules are told, as the ledger keeps it; `judged` is what the rules say of `payload`."""
+        due, after = self.due, self.escalate_after
+        judged = judged or Judgement(tuple(range(1, len(self.stages) + 1)))
         return {
             "question": self.question,
             "why": self.why,
@@ -71,13 +108,22 @@ class Ask:
             "verdicts": list(self.verdicts),
             "schema": dict(self.schema) if self.schema is not None else None,
             "quorum": self.quorum,
+            "stages": [stage.request(number in judged.needs) for number, stage in enumerate(self.stages, 1)],
+            "fixed": self.fixed,
             "exclude": list(self.exclude),
+            "escalate": {"to": self.escalation_people, "after": after.total_seconds()} if after else None,
             "risk": self.risk,
             "sign": self.sign,
             "reasons": list(self.reasons),
+            "policy": reference(self.policy, "Ask: policy") if self.policy is not None else None,
+            "objection": judged.objection,
             "call": call,
             "settles": None,
         }
+
+
+def _names(given: str | Sequence[str]) -> list[str]:
+    return [given] if isinstance(given, str) else list(given)
 
 
 @dataclass(frozen=True, slots=True)

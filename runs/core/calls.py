@@ -167,7 +167,8 @@ class Calls(Asking):
                     f"{call.tool.name}: an argument holds an object with the key {MARK!r}, which cannot be proposed "
                     "to people; give it another key"
                 )
-            asked = question(ask, name, call.arguments, call, **more)
+            judged = yield from self.judge(ask, call.request)
+            asked = question(ask, name, call.arguments, call, judged, **more)
             request = codec.loads(asked.request)
             request["schema"] = schema
             asked.request = codec.dumps(request)

@@ -5,17 +5,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any  # arguments, results and recorded values are the author's
 
 from runs.core import codec
 from runs.core.ask import Ask
+from runs.core.child import Child
+from runs.core.children import AT_ONCE
 from runs.core.commands import Command, Work, carry_out, carry_out_async
 from runs.core.errors import Permanent
+from runs.core.graph import Graph
 from runs.core.ledger import EFFECT
 from runs.core.questions import Questions
 from runs.core.tool import Call, Tool
+from runs.core.waiting import Timer, Wait
 
 
 class Run:
@@ -59,7 +64,43 @@ class Run:
         """Ask people; returns an Answer. Raises Expired when the deadline passed."""
         return self._perform(self._questions.interrupt(Ask(question, payload, name, **options)))
 
-    def gather(self, *items: Call | Ask) -> Any:
+    def wait_for(self, name: str, timeout: timedelta | datetime | None = None) -> Any:
+        """The payload of the next signal of that name, also of one that came earlier. Raises TimedOut."""
+        return self._perform(self._questions.wait(Wait(name, timeout)))
+
+    def sleep(self, delta: timedelta) -> Any:
+        """Go on after so long; no worker is needed meanwhile."""
+        return self._perform(self._questions.wait(Timer(delta)))
+
+    def sleep_until(self, at: datetime) -> Any:
+        """Go on at that moment, or at once where it has passed."""
+        return self._perform(self._questions.wait(Timer(at)))
+
+    def start(
+        self, graph: Graph | str, input: Any = None, key: str | None = None, on_parent_end: str | None = None
+    ) -> Any:
+        """Start a run of that graph and go on; returns a Child, whose end `join` waits for.
+
+        `on_parent_end` says what becomes of it when this run ends first: "cancel" or "detach" (the graph's by default).
+        """
+        return self._perform(self._questions.start(graph, input, key, on_parent_end))
+
+    def join(self, *children: Child) -> Any:
+        """Wait until all of these have ended; returns a ChildEnd of each, in order. A failure is a value."""
+        return self._perform(self._questions.join(children))
+
+    def map(
+        self,
+        graph: Graph | str,
+        inputs: Iterable[Any],
+        at_once: int = AT_ONCE,
+        key: str | None = None,
+        on_parent_end: str | None = None,
+    ) -> Any:
+        """A run of that graph for each input, at most `at_once` at a time; waits, and returns all their ends."""
+        return self._perform(self._questions.map(graph, inputs, at_once, key, on_parent_end))
+
+    def gather(self, *items: Call | Ask | Wait | Timer | Child) -> Any:
         """Start all of these at once; results in order."""
         return self._perform(self._questions.gather(items))
 

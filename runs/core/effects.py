@@ -7,6 +7,7 @@ from functools import partial
 from runs.core import codec
 from runs.core.ask import Ask, Found
 from runs.core.commands import Invoke, Pause, Work
+from runs.core.compensation import Compensation
 from runs.core.errors import Ambiguous, CodecError, EffectFailed, Permanent, Transient
 from runs.core.ledger import DONE, FAILED, IN_DOUBT, OPEN, Entry, Ledger, question
 from runs.core.mapping import classify
@@ -16,6 +17,11 @@ from runs.core.tool import Tool
 IN_PLACE_SECONDS = 5.0
 UNKNOWN = object()
 
+LOOK_THERE = "It was sent, and no answer came back. Look at the provider, then say what happened."
+BY_HAND = (
+    "It would undo an earlier call of a run that ends, and did not succeed. Undo that call by hand and say that it "
+    "happened; or say that it did not, and it is tried once more; or give up, and what was done stays done."
+)
 SETTLEMENT = {
     "type": "object",
     "properties": {
@@ -38,7 +44,7 @@ def perform(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
         if entry.status == FAILED:
             raise EffectFailed(entry.key, entry.error, entry.error_kind)
         if entry.status == IN_DOUBT:
-            yield from _ask_operators(ledger, tool, entry)
+            yield from _ask_operators(ledger, entry)
         if entry.tried_at is not None and not tool.honours_key:
             if (yield from _resolve(ledger, tool, entry)):
                 continue
@@ -68,6 +74,9 @@ def _try(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
     try:
         yield partial(ledger.record, entry, value)
     except CodecError as error:
+        if isinstance(tool, Compensation):
+            yield partial(ledger.record, entry, None)  # nobody needs what it returned
+            return
         happened = "it was called and answered, but " if tool.write else ""
         yield partial(
             ledger.fail, entry, "permanent", f"{tool.name}: {happened}the result cannot be stored: {error}"
@@ -76,9 +85,10 @@ def _try(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
 
 def _invocation(ledger: Ledger, tool: Tool, entry: Entry) -> Invoke:
     arguments = tool.unpack(entry.request)
-    for name, value in arguments.items():
-        if isinstance(value, codec.SecretRef):
-            arguments[name] = ledger.secret(value.name)
+    for given in (arguments, *(value for value in arguments.values() if isinstance(value, dict))):
+        for name, value in given.items():
+            if isinstance(value, codec.SecretRef):
+                given[name] = ledger.secret(value.name)
     seconds = tool.limit.total_seconds()
     if "idempotency_key" in tool.injected:
         arguments["idempotency_key"] = entry.idempotency_key
@@ -90,8 +100,10 @@ def _invocation(ledger: Ledger, tool: Tool, entry: Entry) -> Invoke:
 def _after_error(ledger: Ledger, tool: Tool, entry: Entry, raised: Exception) -> Work:
     error = classify(raised)
     words = f"{type(raised).__name__}: {raised}"
+    if isinstance(tool, Compensation) and not isinstance(error, (Transient, Permanent, Ambiguous)):
+        error = Ambiguous(words)  # no node is there whose policy it could be
     if isinstance(error, Permanent):
-        yield partial(ledger.fail, entry, "permanent", words)
+        yield from _fail(ledger, tool, entry, "permanent", words)
         return
     if isinstance(error, Ambiguous) and tool.write and not tool.honours_key:
         yield partial(ledger.unclear, entry, words)
@@ -104,7 +116,7 @@ def _after_error(ledger: Ledger, tool: Tool, entry: Entry, raised: Exception) ->
         if unknown:
             yield partial(ledger.doubt, entry, words)
         else:
-            yield partial(ledger.fail, entry, "exhausted", f"{words} ({decision.reason})")
+            yield from _fail(ledger, tool, entry, "exhausted", f"{words} ({decision.reason})")
         return
     if not unknown:
         in_place = decision.delay <= IN_PLACE_SECONDS
@@ -122,14 +134,7 @@ def _resolve(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
         raise Stop(
             Waits((entry.key,))
         )  # until then the earlier call may be under way: "not found" means nothing
-    found = UNKNOWN
-    if tool.reconcile is not None:
-        try:
-            found = yield Invoke(
-                tool.reconcile, positional=(entry.idempotency_key, tool.unpack(entry.request))
-            )
-        except Exception:
-            found = UNKNOWN
+    found = yield from look_up(tool, entry)
     if isinstance(found, Found):
         yield partial(ledger.record, entry, found.result)
         return True
@@ -137,7 +142,7 @@ def _resolve(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
         return False
     if found is None:
         reason = f"not found at the provider after {entry.attempts} of {tool.retry.attempts} attempts"
-        yield partial(ledger.fail, entry, "exhausted", reason)
+        yield from _fail(ledger, tool, entry, "exhausted", reason)
         return True
     said = entry.error or "the worker was gone before the answer came"
     yield partial(
@@ -146,7 +151,37 @@ def _resolve(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
     return True
 
 
-def _ask_operators(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
+def look_up(tool: Tool, entry: Entry) -> Work:
+    """What the provider says of an earlier call: Found(result), None if it surely was not done, or UNKNOWN."""
+    if tool.reconcile is None:
+        return UNKNOWN
+    try:
+        return (yield Invoke(tool.reconcile, positional=(entry.idempotency_key, tool.unpack(entry.request))))
+    except Exception:
+        return UNKNOWN
+
+
+def _fail(ledger: Ledger, tool: Tool, entry: Entry, kind: str, words: str) -> Work:
+    """It failed for good. What was to undo something is not left at that: a person says how it ends."""
+    if isinstance(tool, Compensation):
+        yield partial(ledger.doubt, entry, f"It failed for good: {words}", sent=False)
+    else:
+        yield partial(ledger.fail, entry, kind, words)
+
+
+def find_out_without_tool(
+    ledger: Ledger, entry: Entry, why: str = "the code that sent it is not here to find out"
+) -> Work:
+    """A write whose tool cannot say: only people know what became of it. Stops until they have said so."""
+    if entry.status == OPEN:
+        if entry.due_at is not None and (yield ledger.now) < entry.due_at:
+            raise Stop(Waits((entry.key,)))
+        said = entry.error or "the worker was gone before the answer came"
+        yield partial(ledger.doubt, entry, f"sent, outcome unknown ({said}); {why}")
+    yield from _ask_operators(ledger, entry)
+
+
+def _ask_operators(ledger: Ledger, entry: Entry) -> Work:
     """An entry in doubt is a question `<key>!` to the graph's operators; its answer settles the entry."""
     key, number = f"{entry.key}!", 1
     while (asked := ledger.entries.get(key)) is not None and asked.status != OPEN:
@@ -154,18 +189,18 @@ def _ask_operators(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
         key = f"{entry.key}!{number}"
     if asked is None:
         ask = Ask(
-            f"Did {tool.name} happen?",
+            f"Did {entry.name} happen?",
             reviewers=ledger.operators,
             verdicts=("respond",),
             schema=SETTLEMENT,
             risk="high",
-            why="It was sent, and no answer came back. Look at the provider, then say what happened.",
+            why=BY_HAND if entry.compensates is not None and entry.tried_at is None else LOOK_THERE,
         )
         asked = question(ask, key, {"outcome": "happened", "result": None})
         request = codec.loads(asked.request)
         request["settles"] = {
             "key": entry.key,
-            "tool": tool.name,
+            "tool": entry.name,
             "request": codec.decode(entry.request),
             "idempotency_key": entry.idempotency_key,
             "error": entry.error,

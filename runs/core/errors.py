@@ -73,6 +73,17 @@ class Expired(DurableError):
         self.question = question
 
 
+class TimedOut(Expired):
+    """No signal of that name came in time."""
+
+    def __init__(self, name: str = "") -> None:
+        super().__init__()
+        if name:
+            self.message = f"No signal “{name}” came in time."
+        self.args = (name,)
+        self.name = name
+
+
 # What the engine refuses.
 
 

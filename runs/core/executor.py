@@ -31,7 +31,7 @@ def conclude(graph: Graph, node: Node, questions: Questions, state: Any, returne
     if questions.stopped is not None:
         return questions.stopped.outcome  # the node swallowed it: what it did since then does not count
     unfinished = questions.unfinished()
-    for entry in unfinished:
+    for entry in [*unfinished, *questions.forgotten()]:
         if entry.key not in questions.asked:
             error = Diverged(
                 "the end of the step", f"{entry.key} {entry.request}", "ask for it again, with its key"

@@ -12,12 +12,14 @@ from pydantic import BaseModel, ValidationError
 
 from runs.core import codec
 from runs.core.errors import CodecError, GraphError
+from runs.core.migration import Migration, declared
 from runs.core.retry import Retry
 from runs.core.tool import explain
 
 END = "__end__"
 NAME_LENGTH = 100
 ON_FAILURE = ("keep", "compensate")
+ON_PARENT_END = ("cancel", "detach")  # what becomes of a child
 DEFAULT_RETRY = Retry()
 
 
@@ -51,6 +53,7 @@ class Graph:
         operators: str = "",
         max_steps: int = 10_000,
         on_failure: str = "keep",
+        on_parent_end: str = "cancel",
         queue: str = "default",
     ) -> None:
         if not name.strip() or len(name) > NAME_LENGTH:
@@ -61,10 +64,16 @@ class Graph:
             raise GraphError(
                 f"Graph({name!r}): on_failure={on_failure!r}; choose one of {', '.join(ON_FAILURE)}"
             )
+        if on_parent_end not in ON_PARENT_END:
+            raise GraphError(
+                f"Graph({name!r}): on_parent_end={on_parent_end!r}; choose one of {', '.join(ON_PARENT_END)}"
+            )
         self.name, self.version, self.state = name, version, state
+        self.on_parent_end = on_parent_end
         self.viewers, self.operators = viewers, operators
         self.max_steps, self.on_failure, self.queue = max_steps, on_failure, queue
         self.nodes: dict[str, Node] = {}
+        self.migrations: dict[int, Migration] = {}
         if state is not None:
             codec.allow_annotations(state)
 
@@ -97,6 +106,18 @@ class Graph:
             return function
 
         return declare if fn is None else declare(fn)
+
+    def migrate(self, source: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Declare how a run of version `source` becomes one of the next: fn(state: dict, node) -> (state, node).
+
+        "The next" is the version where the next migration begins, or the graph's own. Raises GraphError.
+        """
+
+        def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+            self.migrations[source] = declared(self, source, function)
+            return function
+
+        return declare
 
     @property
     def first(self) -> str:

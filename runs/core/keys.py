@@ -6,6 +6,7 @@ from runs.core.errors import Permanent
 from runs.core.tool import Call
 from runs.core.words import is_storable
 
+COMPENSATES = "compensate:"  # begins the key of a compensation: compensate:<step>:<key>
 KEY_LENGTH = 160  # leaves room for what is added: "?", "!", "~2", ":r2"
 
 
@@ -38,6 +39,8 @@ class Keys:
 def _check(key: str, what: str) -> None:
     if not key.strip() or len(key) > KEY_LENGTH:
         raise Permanent(f"{what} {key[:KEY_LENGTH]!r}: give 1 to {KEY_LENGTH} characters")
+    if key.startswith(COMPENSATES):
+        raise Permanent(f"{what} {key!r}: what begins with {COMPENSATES!r} is the engine's own; use another")
     if not is_storable(key):
         raise Permanent(f"{what} {key!r}: leave out NUL and lone surrogates, which no database column holds")
 

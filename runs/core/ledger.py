@@ -13,11 +13,18 @@ from typing import Any, Protocol  # blobs and recorded values are any value
 
 from runs.core import codec
 from runs.core.ask import Ask
+from runs.core.child import ChildEnd
 from runs.core.errors import Permanent, SecretFound
+from runs.core.graph import Graph
+from runs.core.memory_children import MemoryChildren
+from runs.core.moments import moment_of
+from runs.core.rules import Judgement
 from runs.core.tool import Call
 
 EFFECT, INTERRUPT, VALUE = "effect", "interrupt", "value"
+SIGNAL, TIMER, CHILD = "signal", "timer", "child"
 OPEN, DONE, FAILED, IN_DOUBT, CANCELLED = "open", "done", "failed", "in_doubt", "cancelled"
+COMPENSATED = "compensated"
 
 
 @dataclass(slots=True)
@@ -44,6 +51,9 @@ class Entry:
     decided_by: str | None = None
     proposal_digest: str = ""
     settles: str | None = None
+    compensation: str = ""
+    compensates: int | None = None  # the id of the write that it undoes
+    child: str | None = None  # the run whose end answers it
     step: int = 0
     id: int | None = None
 
@@ -56,7 +66,12 @@ class Ledger(Protocol):
     """The acts of one execution. All but the look-ups commit; each raises Stop(Lost) when the fence has moved.
 
     `admit` refuses what may not be stored, before anything is called. `try_again` counts an attempt; `failed_try`
-    clears `tried_at`, for the try surely changed nothing.
+    clears `tried_at`, for the try surely changed nothing. `wait` opens a wait, or looks at an open one again, and
+    answers it in the same commit if its signal is there or its moment has come. `doubt` of what was surely not `sent`
+    leaves nothing to wait for: a person says how it ends. `to_compensate` is the latest write that is done and has a
+    compensation which was not given up; when that is recorded, the same commit makes the write compensated.
+    `start` opens an entry together with the child that answers it; `fan_out` one for many, which `spread` then makes;
+    `look` reads those entries again.
     """
 
     run_id: str
@@ -68,16 +83,25 @@ class Ledger(Protocol):
 
     def open(self, entry: Entry, tried: timedelta | None = None) -> Entry: ...
     def ask(self, entry: Entry, due: timedelta | datetime | None) -> Entry: ...
+    def wait(self, entry: Entry, until: timedelta | datetime | None) -> Entry: ...
     def record(self, entry: Entry, value: Any) -> Entry: ...
     def fail(self, entry: Entry, kind: str, message: str) -> Entry: ...
     def try_again(self, entry: Entry, limit: timedelta) -> None: ...
     def failed_try(self, entry: Entry, message: str) -> None: ...
     def unclear(self, entry: Entry, message: str) -> None: ...
-    def doubt(self, entry: Entry, message: str) -> None: ...
+    def doubt(self, entry: Entry, message: str, sent: bool = True) -> None: ...
     def supersede(self, entry: Entry) -> None: ...
+    def graph(self, graph: Graph | str) -> Graph: ...
+    def start(self, entry: Entry, graph: Graph, tree: Any) -> Entry: ...
+    def rejoin(self, entry: Entry) -> Entry: ...
+    def fan_out(self, entry: Entry, total: int, at_once: int) -> Entry: ...
+    def spread(self, entry: Entry, graph: Graph, trees: list[Any]) -> Entry: ...
+    def look(self, keys: list[str]) -> None: ...
+    def ends(self, entry: Entry) -> list[ChildEnd]: ...
     def admit(self, entry: Entry) -> None: ...
     def may_call(self, entry: Entry | None) -> bool: ...
     def holder(self, idempotency_key: str) -> tuple[str, Entry] | None: ...
+    def to_compensate(self) -> Entry | None: ...
     def remark(self, entry: Entry | None, kind: str, body: str) -> None: ...
     def now(self) -> datetime: ...
     def chance(self) -> float: ...
@@ -88,17 +112,20 @@ class Ledger(Protocol):
 
 
 @dataclass
-class MemoryLedger:
+class MemoryLedger(MemoryChildren):
     """A ledger that forgets when the process ends: for a REPL, and for tests of a graph's logic.
 
     `answers` maps an interrupt's key to a dict {verdict, payload, reason, by}, or a function of the request that
-    makes one; what has no answer waits.
+    makes one; what has no answer waits. That of a wait for a signal is {payload}. `mailbox` holds signals that came
+    before anybody waits for them, as (name, payload).
     """
 
     answers: dict[str, Any] = field(default_factory=dict)
+    mailbox: list[tuple[str, Any]] = field(default_factory=list)
     run_id: str = "00000000-0000-7000-8000-000000000001"
     node: str = ""
     step: int = 1
+    opened: int = 0
     actor: str = "memory"
     operators: list[str] = field(default_factory=list)
     entries: dict[str, Entry] = field(default_factory=dict)
@@ -111,19 +138,32 @@ class MemoryLedger:
 
     def open(self, entry: Entry, tried: timedelta | None = None) -> Entry:
         self.entries[entry.key] = entry
-        entry.step = self.step
+        self.opened += 1
+        entry.step, entry.id = self.step, self.opened
         if tried is not None:
             self.try_again(entry, tried)
         return entry
 
     def ask(self, entry: Entry, due: timedelta | datetime | None) -> Entry:
-        entry.due_at = self.clock + due if isinstance(due, timedelta) else due
+        entry.due_at = moment_of(due, self.clock)
         return self.open(entry)
+
+    def wait(self, entry: Entry, until: timedelta | datetime | None) -> Entry:
+        if entry.key not in self.entries:
+            entry.due_at = moment_of(until, self.clock)
+            self.open(entry)
+        place = next((n for n, (name, _) in enumerate(self.mailbox) if name == entry.name), None)
+        if entry.kind == SIGNAL and place is not None:
+            _end(entry, self.mailbox.pop(place)[1])
+        elif entry.due_at is not None and entry.due_at <= self.clock:
+            _end(entry, None, DONE if entry.kind == TIMER else FAILED)
+        return entry
 
     def record(self, entry: Entry, value: Any) -> Entry:
         entry.result = codec.dumps(value)
         entry.status = DONE
         self.entries[entry.key] = entry
+        self._done(entry)
         return entry
 
     def fail(self, entry: Entry, kind: str, message: str) -> Entry:
@@ -143,8 +183,10 @@ class MemoryLedger:
     def unclear(self, entry: Entry, message: str) -> None:
         entry.error = message
 
-    def doubt(self, entry: Entry, message: str) -> None:
+    def doubt(self, entry: Entry, message: str, sent: bool = True) -> None:
         entry.status, entry.error = IN_DOUBT, message
+        if not sent:
+            entry.tried_at, entry.due_at = None, None
 
     def supersede(self, entry: Entry) -> None:
         entry.status = CANCELLED
@@ -162,6 +204,19 @@ class MemoryLedger:
             if entry.idempotency_key == idempotency_key:
                 return self.run_id, entry
         return None
+
+    def to_compensate(self) -> Entry | None:
+        given_up = {entry.compensates for entry in self._writes() if entry.status == FAILED}
+        done = [entry for entry in self._writes() if entry.status == DONE and entry.compensation]
+        return next((entry for entry in reversed(done) if entry.id not in given_up), None)
+
+    def _done(self, entry: Entry) -> None:
+        for undone in self._writes():
+            if entry.status == DONE and entry.compensates is not None and undone.id == entry.compensates:
+                undone.status = COMPENSATED
+
+    def _writes(self) -> list[Entry]:
+        return [entry for entry in (*self.past.values(), *self.entries.values()) if entry.write]
 
     def remark(self, entry: Entry | None, kind: str, body: str) -> None:
         self.remarks.append((kind, body))
@@ -204,11 +259,16 @@ class MemoryLedger:
                 if entry.settles is not None:
                     self._apply(self.entries[entry.settles], answer["payload"])
                 moved = True
+            elif entry.kind == SIGNAL and entry.status == OPEN and key in self.answers:
+                given = self.answers[key]
+                _end(entry, (given(codec.loads(entry.request)) if callable(given) else given).get("payload"))
+                moved = True
         return moved
 
     def _apply(self, doubted: Entry, said: dict[str, Any]) -> None:
         for name, value in settled(doubted, said["outcome"], said.get("result")).items():
             setattr(doubted, name, value)
+        self._done(doubted)
 
     def leave_step(self) -> None:
         self.past.update(self.entries)
@@ -224,12 +284,19 @@ OUTCOMES = {
 }
 
 
-def question(ask: Ask, name: str, payload: Any, call: Call | None = None, **more: Any) -> Entry:
+def question(
+    ask: Ask,
+    name: str,
+    payload: Any,
+    call: Call | None = None,
+    judged: Judgement | None = None,
+    **more: Any,
+) -> Entry:
     """An interrupt's entry, not opened yet; for a gated call the payload is the bound arguments."""
     about = None
     if call is not None:
         about = {"tool": call.tool.name, "kind": call.tool.kind, "description": call.tool.description, **more}
-    request = codec.dumps(ask.request(name, payload, about))
+    request = codec.dumps(ask.request(name, payload, about, judged))
     return Entry(name, INTERRUPT, ask.name or name, request, codec.digest(request))
 
 
@@ -243,7 +310,12 @@ def effect(call: Call, key: str, idempotency_key: str, decided_by: str | None = 
         write=call.tool.write,
         idempotency_key=idempotency_key,
         decided_by=decided_by,
+        compensation=call.tool.compensate.name if call.tool.compensate is not None else "",
     )
+
+
+def _end(wait: Entry, result: Any, status: str = DONE) -> None:
+    wait.result, wait.status, wait.taken = codec.dumps(result), status, True
 
 
 def settled(entry: Entry, outcome: str, result: Any) -> dict[str, Any]:

@@ -39,6 +39,13 @@ class Fails:
 
 
 @dataclass(frozen=True, slots=True)
+class Compensated:
+    """Nothing is left to undo (`all`), or one write less."""
+
+    all: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LetsGo:
     """The lease is too short to begin a call: another claim goes on."""
 
@@ -52,7 +59,7 @@ class Lost:
     reason: str
 
 
-Outcome = Stepped | Waits | PutsOff | Fails | LetsGo | Lost
+Outcome = Stepped | Waits | PutsOff | Fails | Compensated | LetsGo | Lost
 
 
 class Stop(BaseException):

@@ -12,6 +12,7 @@ from runs.core.commands import Work
 from runs.core.errors import Expired, Rejected
 from runs.core.ledger import CANCELLED, DONE, Entry, question
 from runs.core.outcomes import Stop, Waits
+from runs.core.rules import Judgement
 
 
 class People(Asking):
@@ -19,7 +20,10 @@ class People(Asking):
 
     def interrupt(self, ask: Ask) -> Work:
         name = self.keys.named(ask.name or self.ledger.node, "interrupt")
-        asked = yield from self._open_interrupt(ask, name)
+        return self._answer((yield from self._open_interrupt(ask, name)))
+
+    def _answer(self, asked: Entry) -> Answer:
+        """What people said. Raises Expired, and Stop while it cannot be taken."""
         if not (asked.status == DONE and asked.taken):
             raise Stop(Waits((asked.key,)))
         return answer_of(asked)
@@ -31,13 +35,14 @@ class People(Asking):
             key = f"{name}~{number}"
         self.asked.add(key)
         if asked is None:
-            asked = question(ask, key, ask.payload)
+            judged = yield from self.judge(ask, codec.dumps(ask.payload))
+            asked = question(ask, key, ask.payload, judged=judged)
             yield partial(self.ledger.ask, asked, ask.due)
-        elif (
-            ask.name is not None
-            and asked.request_digest != (anew := question(ask, key, ask.payload)).request_digest
-        ):
-            yield partial(self.ledger.remark, asked, "other_request", anew.request)
+        elif ask.name is not None:
+            judged = Judgement.of(codec.loads(asked.request))  # rules may look at the world; the record wins
+            anew = question(ask, key, ask.payload, judged=judged)
+            if asked.request_digest != anew.request_digest:
+                yield partial(self.ledger.remark, asked, "other_request", anew.request)
         return asked
 
 

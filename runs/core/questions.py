@@ -9,34 +9,50 @@ from typing import Any  # recorded values are the author's
 from runs.core import codec
 from runs.core.ask import Ask
 from runs.core.calls import Calls
+from runs.core.child import Child
+from runs.core.children import Children
 from runs.core.commands import Ended, Invoke, Together, Work
 from runs.core.errors import CodecError, Permanent
-from runs.core.ledger import DONE, EFFECT, IN_DOUBT, OPEN, VALUE, Entry
+from runs.core.ledger import EFFECT, IN_DOUBT, OPEN, VALUE, Entry
 from runs.core.outcomes import Stop, Waits
-from runs.core.people import People, answer_of
+from runs.core.people import People
 from runs.core.tool import Call
+from runs.core.waiting import Timer, Wait, Waiting
+
+Item = Call | Ask | Wait | Timer | Child
 
 
-class Questions(Calls, People):
-    """Calls and people, several at once, and values recorded so that every execution sees the same."""
+class Questions(Calls, People, Waiting, Children):
+    """Calls, people, waits and children, several at once, and values recorded so that every execution sees the same."""
 
-    def gather(self, items: tuple[Call | Ask, ...]) -> Work:
+    def gather(self, items: tuple[Item, ...]) -> Work:
         """All are asked for, in order, before any opens; a wait is raised when every call is recorded."""
-        named: list[tuple[Call | Ask, str]] = []
+        named: list[tuple[Item, str]] = []
         for item in items:
             if isinstance(item, Ask):
                 named.append((item, self.keys.named(item.name or self.ledger.node, "interrupt")))
             elif isinstance(item, Call):
                 named.append((item, self.keys.of_call(item, None)))
+            elif isinstance(item, (Wait, Timer)):
+                named.append((item, self.keys.counted(item.name)))
+            elif isinstance(item, Child):
+                named.append((item, (yield from self._entry_of(item)).key))
             else:
-                raise Permanent(f"gather: {item!r} is neither tool.bind(...) nor Ask(...)")
+                raise Permanent(
+                    f"gather: {item!r} is none of tool.bind(...), Ask(...), Wait(...), Timer(...) and a child"
+                )
             self.asked.add(named[-1][1])
+        opened: dict[str, Entry] = {}
         for item, name in named:
             if isinstance(item, Ask):
-                yield from self._open_interrupt(item, name)
+                opened[name] = yield from self._open_interrupt(item, name)
+            elif isinstance(item, Child):
+                [opened[name]] = yield from self._looked_at([self.ledger.entries[name]])
+            elif not isinstance(item, Call):
+                opened[name] = yield from self._open_wait(item, name)
         if not named:
             return []
-        works = tuple(self._one_of_gather(item, name) for item, name in named)
+        works = tuple(self._one_of_gather(item, name, opened.get(name)) for item, name in named)
         ends: list[Ended] = yield Together(works)
         raised = [end.raised for end in ends if end.raised is not None]
         stops = [error for error in raised if isinstance(error, Stop)]
@@ -50,18 +66,25 @@ class Questions(Calls, People):
             raise raised[0]
         return [end.result for end in ends]
 
-    def _one_of_gather(self, item: Call | Ask, name: str) -> Work:
+    def _one_of_gather(self, item: Item, name: str, opened: Entry | None) -> Work:
         if isinstance(item, Call):
             return (yield from self._effect(item, name, explicit=False))
-        asked = yield from self._open_interrupt(item, name)
-        if not (asked.status == DONE and asked.taken):
-            raise Stop(Waits((asked.key,)))
-        return answer_of(asked)
+        assert opened is not None, "all but calls are opened before"
+        if isinstance(item, Ask):
+            return self._answer(opened)
+        if isinstance(item, Child):
+            return (yield from self._end_of(opened))
+        return self._ended_wait(opened)
 
     def value(self, stem: str, fn: Callable[[], Any], request: str = "null") -> Work:
         key = self.keys.counted(stem)
         self.asked.add(key)
         entry = self.ledger.entries.get(key)
+        if entry is not None and entry.kind != VALUE:
+            raise Permanent(
+                f"key {key!r} is a {entry.kind} of this step, and was asked for as a value; "
+                "give one of them another name"
+            )
         if entry is None:
             entry = Entry(key, VALUE, stem, request, codec.digest(request))
             self.ledger.admit(entry)

@@ -7,13 +7,18 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any  # inputs and states are the author's
 
-from runs.core.commands import do_at_once, do_at_once_async
+from runs.core.child import ChildEnd
+from runs.core.codec_loose import restore_loosely
+from runs.core.commands import carry_out, carry_out_async, do_at_once, do_at_once_async
+from runs.core.compensating import KEPT, compensate_one
 from runs.core.context import AsyncRun, Run
 from runs.core.executor import conclude, excuse
 from runs.core.graph import END, Graph
-from runs.core.ledger import MemoryLedger
-from runs.core.outcomes import Fails, Outcome, PutsOff, Stepped, Waits
+from runs.core.ledger import CHILD, EFFECT, OPEN, SIGNAL, TIMER, MemoryLedger
+from runs.core.outcomes import Fails, Outcome, PutsOff, Stepped, Stop, Waits
 from runs.core.questions import Questions
+from runs.core.reach import near, tool_of, tools_among
+from runs.core.tool import Tool
 
 
 @dataclass
@@ -32,7 +37,10 @@ class Rehearsal:
 
 
 def rehearse(graph: Graph, given: Any, answers: dict[str, Any] | None = None, **ledger: Any) -> Rehearsal:
-    """From the first node to the end, a failure, or a wait that `answers` does not answer."""
+    """From the first node to the end, a failure, or a wait that `answers` does not answer.
+
+    What a failed run did is undone, if its graph wants that.
+    """
     graph.check()
     tree = graph.flatten(graph.begin(given))
     run = Rehearsal(graph, graph.restore(tree), graph.first, MemoryLedger(answers or {}, **ledger))
@@ -50,10 +58,11 @@ def rehearse(graph: Graph, given: Any, answers: dict[str, Any] | None = None, **
                     run.status = "completed"
                     return run
                 if len(run.path) >= graph.max_steps:
-                    return _failed(run, "loop_limit", f"{len(run.path)} steps, the last one {run.node!r}")
+                    _failed(run, "loop_limit", f"{len(run.path)} steps, the last one {run.node!r}")
+                    return run
                 run.node = next_node
             case Waits(keys):
-                if not run.ledger.settle() and not _pass_quarantine(run.ledger, keys):
+                if not _ends_children(run) and not run.ledger.settle() and not _pass_time(run.ledger, keys):
                     run.status, run.waits_for = "waiting", keys
                     return run
                 attempt = 1
@@ -61,7 +70,8 @@ def rehearse(graph: Graph, given: Any, answers: dict[str, Any] | None = None, **
                 attempt += outcome.counts
                 run.ledger.clock += timedelta(seconds=outcome.delay)
             case Fails(kind, error):
-                return _failed(run, kind, error)
+                _failed(run, kind, error)
+                return run
 
 
 def _execute(run: Rehearsal, state: Any, attempt: int) -> tuple[Outcome, Questions]:
@@ -79,15 +89,57 @@ def _execute(run: Rehearsal, state: Any, attempt: int) -> tuple[Outcome, Questio
     return conclude(run.graph, node, questions, state, returned), questions
 
 
-def _pass_quarantine(ledger: MemoryLedger, keys: tuple[str, ...]) -> bool:
-    """Move the clock past the time in which an earlier call may be under way."""
-    moments = [ledger.entries[key].due_at for key in keys if ledger.entries[key].kind == "effect"]
-    if not moments or any(moment is None or moment <= ledger.clock for moment in moments):
+def _ends_children(run: Rehearsal) -> bool:
+    """Rehearse what open entries have started, with the same answers; whether one of them has come to its end."""
+    ledger, moved = run.ledger, False
+    for entry in [entry for entry in ledger.entries.values() if entry.kind == CHILD and entry.status == OPEN]:
+        for child in ledger.children[entry.key]:
+            if child.end is None:
+                begins = child.graph.restore(child.tree)
+                went = rehearse(child.graph, begins, ledger.answers, run_id=child.id, graphs=ledger.graphs)
+                if went.status == "waiting":
+                    continue
+                result = (
+                    restore_loosely(went.graph.flatten(went.state)) if went.status == "completed" else None
+                )
+                child.end = ChildEnd(child.id, went.status, result, went.error_kind, went.error)
+                moved = True
+        ledger.look([entry.key])
+    return moved
+
+
+def _pass_time(ledger: MemoryLedger, keys: tuple[str, ...]) -> bool:
+    """Move the clock on to where one of them ends by itself: a timer, a timeout, the quarantine of an earlier call."""
+    awaited = [ledger.entries[key] for key in keys]
+    ending = [e.due_at for e in awaited if e.kind in (EFFECT, SIGNAL, TIMER) and e.status == OPEN]
+    later = [moment for moment in ending if moment is not None and moment > ledger.clock]
+    if not later:
         return False
-    ledger.clock = max(moment for moment in moments if moment is not None)
+    ledger.clock = min(later)
     return True
 
 
-def _failed(run: Rehearsal, kind: str, error: str) -> Rehearsal:
+def _failed(run: Rehearsal, kind: str, error: str) -> None:
     run.status, run.error_kind, run.error = "failed", kind, error
-    return run
+    if run.graph.on_failure != "compensate" or kind in KEPT:
+        return
+    tools = tools_among(near(run.graph))
+    left = True
+    while left:
+        try:
+            left = _compensate(run, tools)
+        except Stop as stop:
+            match stop.outcome:
+                case Waits(keys):
+                    if not run.ledger.settle() and not _pass_time(run.ledger, keys):
+                        run.status, run.waits_for = "waiting", keys
+                        return
+                case PutsOff(delay):
+                    run.ledger.clock += timedelta(seconds=delay)
+
+
+def _compensate(run: Rehearsal, tools: list[Tool]) -> bool:
+    work = compensate_one(run.ledger, lambda entry: tool_of(entry, tools))
+    if run.graph.is_async:
+        return asyncio.run(carry_out_async(work, do_at_once_async))
+    return carry_out(work, do_at_once)

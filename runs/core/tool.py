@@ -18,6 +18,7 @@ from runs.core.retry import Retry
 
 RESERVED = ("key", "approve")  # of run.call
 INJECTED = ("idempotency_key", "timeout")
+COMPENSATION_TAKES = ("arguments", "result")  # what a compensation may take beside those
 DEFAULT_LIMIT = timedelta(seconds=60)
 DEFAULT_RETRY = Retry()
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
@@ -34,7 +35,7 @@ class Tool:
     limit: timedelta
     reconcile: Callable[[str, dict[str, Any]], Any] | None = None
     honours_key: bool = False
-    compensate: Callable[..., Any] | None = None
+    compensate: Tool | None = None
     arguments: Any = field(default=None, repr=False)  # the pydantic model of the bound arguments
     injected: frozenset[str] = frozenset()
 
@@ -131,7 +132,7 @@ def tool(
     limit: timedelta = DEFAULT_LIMIT,
     reconcile: Callable[[str, dict[str, Any]], Any] | None = None,
     honours_key: bool = False,
-    compensate: Callable[..., Any] | None = None,
+    compensate: Callable[..., Any] | Tool | None = None,
     name: str | None = None,
 ) -> Any:
     """Make a function a tool; see docs/guide.md. Raises GraphError if it cannot be called safely."""
@@ -155,12 +156,33 @@ def tool(
             limit,
             reconcile,
             honours_key,
-            compensate,
+            _compensation(compensate, kind, retry, limit, where),
             _arguments(function, where),
             injected,
         )
 
     return make if fn is None else make(fn)
+
+
+def _compensation(
+    given: Callable[..., Any] | Tool | None, kind: str, retry: Retry, limit: timedelta, where: str
+) -> Tool | None:
+    """What undoes a call, as a tool; a plain function has the retry policy and the limit of what it undoes."""
+    if given is None:
+        return None
+    if kind != "write":
+        raise GraphError(f"{where}: compensate is for writes; a read changes nothing that could be undone")
+    made = given if isinstance(given, Tool) else tool(given, kind="write", retry=retry, limit=limit)
+    if not made.write:
+        raise GraphError(f"{where}: its compensation {made.name!r} is a read; declare it with kind='write'")
+    known = (*COMPENSATION_TAKES, *INJECTED)
+    for parameter in inspect.signature(made.fn).parameters.values():
+        if parameter.name not in known and parameter.default is parameter.empty:
+            raise GraphError(
+                f"{where}: its compensation {made.name!r} takes {parameter.name!r}; it may take "
+                f"{', '.join(known)}, and what has a default"
+            )
+    return made
 
 
 def explain(error: ValidationError) -> str:

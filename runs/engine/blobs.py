@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
 from typing import Any  # run ids and trees
 
 from django.core.files.base import ContentFile
@@ -10,6 +11,7 @@ from django.core.files.storage import storages
 from django.db import IntegrityError, transaction
 
 from runs.core import codec
+from runs.core.codec_tree import MARK
 from runs.core.errors import DurableError, TooLarge
 from runs.engine import clock
 from runs.engine.boundaries import boundary
@@ -69,6 +71,24 @@ def read(run_id: Any, sha256: str, key: str = "blob") -> bytes:
             f"run {run_id}, {key}: blob {sha256[:12]} ({blob.size:,} bytes) was changed in storage"
         )
     return content
+
+
+def share(owner_id: Any, other_id: Any, text: str) -> None:
+    """Let another run use the blobs that a canonical text of the owner's refers to: what it passes on can be read."""
+    if '{"$":"blob"' not in text:
+        return
+    named = set(_references(codec.decode(text)))
+    owned = BlobUse.objects.filter(run_id=owner_id, blob_id__in=named).values_list("blob_id", flat=True)
+    for sha256 in sorted(owned):
+        BlobUse.objects.get_or_create(run_id=other_id, blob_id=sha256)
+
+
+def _references(tree: Any) -> Iterator[str]:
+    if type(tree) is dict and tree.get(MARK) == "blob":
+        yield tree["sha256"]
+    elif type(tree) in (dict, list):
+        for part in tree.values() if type(tree) is dict else tree:
+            yield from _references(part)
 
 
 def offload_text(run_id: Any, text: str, key: str, threshold: int, limit: int) -> str:

@@ -17,12 +17,13 @@ from runs.engine import clock
 from runs.engine.boundaries import boundary
 from runs.engine.closing import close_step, line_of, lines_of
 from runs.engine.durably import durably
+from runs.engine.family import ended, lock_with_parent
 from runs.engine.lease import Lease
 from runs.engine.state import StoredState
 from runs.engine.transition import move
-from runs.hooks import run_ended
+from runs.engine.versions import PATIENCE, OldRuns, of_pairs
 from runs.models import statuses
-from runs.models.entry import DONE, EFFECT, IN_DOUBT, INTERRUPT, OPEN, LedgerEntry
+from runs.models.entry import DONE, EFFECT, IN_DOUBT, INTERRUPT, OPEN, SIGNAL, TIMER, LedgerEntry
 from runs.models.run import Run
 
 log = logging.getLogger(__name__)
@@ -34,11 +35,18 @@ EVERY_FOURTH = 4  # takes the oldest due run, whatever its priority
 
 
 class Claimer:
-    """The one claimer of a worker process."""
+    """The one claimer of a worker process.
 
-    def __init__(self, worker: str, graphs: list[Graph] | None = None) -> None:
+    A run of a version that it only migrates is taken once it has been due for `patience` and no living worker serves
+    that version; its drive begins with the migration.
+    """
+
+    def __init__(
+        self, worker: str, graphs: list[Graph] | None = None, patience: timedelta = PATIENCE
+    ) -> None:
         self.worker = worker
         self.graphs = {(g.name, g.version): g for g in (registry.served() if graphs is None else graphs)}
+        self.old = OldRuns(self.graphs.values(), patience)
         self.queues = sorted({"default", *(graph.queue for graph in self.graphs.values())})
         self.numbers = count(1)
 
@@ -56,11 +64,14 @@ class Claimer:
             if taken is None:
                 return None
             if isinstance(taken, Run):
+                if _is_poison(taken):
+                    durably(lambda run=taken: self._fail_as_poison(run))
                 continue  # recovered, parked again or ended: there was nothing to drive; look at the next
             run, entries, graph, reading, began = taken
             try:
-                state = StoredState.load(run.id, run.seq)
-                graph.restore(state.tree)
+                state = StoredState(run.id) if run.ending else StoredState.load(run.id, run.seq)
+                if run.version == graph.version and not run.ending:  # else no node will see it
+                    graph.restore(state.tree)
             except DurableError as error:
                 self._spoilt(run, f"{type(error).__name__}: {error}")
                 continue
@@ -71,16 +82,14 @@ class Claimer:
 
     def due(self, now: datetime, alone: bool) -> QuerySet[Run]:
         """Due runs that this worker may touch: those it serves, and those that a dead worker left."""
-        served = Q()
-        for name, version in self.graphs:
-            served |= Q(graph=name, version=version)
         left = Q(leased_by__isnull=False)
-        drivable = (served & Q(leased_by=None)) if self.graphs else Q(pk__in=[])
-        if not alone:
-            drivable &= Q(silent=0)
+        free = Q(leased_by=None) if alone else Q(leased_by=None, silent=0)
+        drivable = of_pairs(self.graphs) & free
         # one queue by equality: then the index run_due gives the order, however many are due
         queue = Q(queue=self.queues[0]) if len(self.queues) == 1 else Q(queue__in=self.queues)
-        return Run.objects.filter(queue & Q(wake_at__lte=now) & (left | drivable))
+        found = queue & Q(wake_at__lte=now) & (left | drivable)
+        old = self.old.due(now)  # whatever queue the old version was in
+        return Run.objects.filter(found if old is None else found | old & (left | free))
 
     def _take(self, alone: bool, only: object, oldest_first: bool) -> Run | Taken | None:
         began = clock.elapsed()
@@ -94,7 +103,7 @@ class Claimer:
                 return None
             now = clock.now()
             if run.leased_by is not None:
-                return self._recover(run, now)
+                return run if _is_poison(run) else self._recover(run, now)
             entries = []
             if run.status != statuses.CREATED:
                 step = LedgerEntry.objects.filter(run=run, step=run.step + 1).select_related("decided_by")
@@ -117,38 +126,17 @@ class Claimer:
                 leased_by=self.worker,
                 alone=bool(run.silent),
             )
-            return run, entries, self.graphs[run.graph, run.version], clock.Reading(now), began
+            return run, entries, self._graph_of(run), clock.Reading(now), began
+
+    def _graph_of(self, run: Run) -> Graph:
+        return self.graphs.get((run.graph, run.version)) or self.old.targets[run.graph, run.version]
 
     def _recover(self, run: Run, now: datetime) -> Run:
         """A claim that ended without word: a death if the run was driven alone; past the bound it is poison."""
         deaths = run.deaths + run.alone
         silent = run.silent + 1
-        left_by = f"{run.leased_by} ended without word in node {run.node!r}"
+        left_by = _left_by(run)
         entries = LedgerEntry.objects.filter(run=run, step=run.step + 1)
-        if deaths > MOST_DEATHS:
-            lines = close_step(run, "cancelled", now, ended=True)
-            move(
-                run,
-                "fail",
-                now,
-                actor=self.worker,
-                reason=f"Poison: {deaths} workers that drove it alone died. {left_by}",
-                lines=lines.values(),
-                status=statuses.FAILED,
-                error_kind="poison",
-                error=f"Its node {run.node!r} killed {deaths} workers, the last one {run.leased_by}"
-                f" ({now:%Y-%m-%d %H:%M:%S} UTC).",
-                wake_at=None,
-                leased_by=None,
-                fence=run.fence + 1,
-                deaths=deaths,
-                silent=silent,
-                alone=False,
-                finished_at=now,
-            )
-            run_ended.send(sender=Run, run=run, now=now)
-            log.error("Run %s failed as poison: %s", run.id, left_by)
-            return run
         move(
             run,
             "lost",
@@ -166,12 +154,43 @@ class Claimer:
         log.warning("Run %s recovered: %s", run.id, left_by)
         return run
 
+    def _fail_as_poison(self, seen: Run) -> None:
+        """In a transaction of its own, which locks the parent first; unless its worker has come back meanwhile."""
+        with transaction.atomic():
+            run, now = lock_with_parent(seen.pk)
+            if run.fence != seen.fence or run.leased_by is None or run.wake_at > now:
+                return
+            deaths = run.deaths + run.alone
+            lines = close_step(run, "cancelled", now, ended=True)
+            left_by = _left_by(run)
+            move(
+                run,
+                "fail",
+                now,
+                actor=self.worker,
+                reason=f"Poison: {deaths} workers that drove it alone died. {left_by}",
+                lines=lines.values(),
+                status=statuses.FAILED,
+                error_kind="poison",
+                error=_of_poison(run, deaths, now),
+                ending="",
+                wake_at=None,
+                leased_by=None,
+                fence=run.fence + 1,
+                deaths=deaths,
+                silent=run.silent + 1,
+                alone=False,
+                finished_at=now,
+            )
+            ended(run, now)
+        log.error("Run %s failed as poison: %s", run.id, left_by)
+
     def _spoilt(self, run: Run, error: str) -> None:
         """A stored state that cannot be read fails the run, which stays repairable; nothing was called."""
 
         def fail() -> None:
             with transaction.atomic():
-                held, now = Run.objects.lock(run.pk)
+                held, now = lock_with_parent(run.pk)
                 if held.fence != run.fence:
                     return
                 lines = close_step(held, "cancelled", now, ended=True)
@@ -189,10 +208,25 @@ class Claimer:
                     leased_by=None,
                     finished_at=now,
                 )
-                run_ended.send(sender=Run, run=held, now=now)
+                ended(held, now)
 
         durably(fail)
         log.error("Run %s cannot be read: %s", run.id, error)
+
+
+def _is_poison(run: Run) -> bool:
+    """Found with a lease that has passed, and one death too many."""
+    return run.leased_by is not None and run.deaths + run.alone > MOST_DEATHS
+
+
+def _left_by(run: Run) -> str:
+    return f"{run.leased_by} ended without word in node {run.node!r}"
+
+
+def _of_poison(run: Run, deaths: int, now: datetime) -> str:
+    what = "Undoing what it did" if run.ending else f"Its node {run.node!r}"
+    said = f"{what} killed {deaths} workers, the last one {run.leased_by} ({now:%Y-%m-%d %H:%M:%S} UTC)."
+    return f"{said} It was to end as {run.ending}: {run.error}".rstrip(": ") if run.ending else said
 
 
 def suspect_delay(silent: int) -> timedelta:
@@ -206,6 +240,8 @@ def _may_go_on(run: Run, entries: list[LedgerEntry], now: datetime) -> bool:
     for entry in awaited:
         if entry.kind == INTERRUPT and entry.status == OPEN and _passed(entry.due_at, now):
             entry.expire(run, now)
+        elif entry.kind in (SIGNAL, TIMER) and entry.status == OPEN:
+            entry.look(now)
     if all(_ready(entry, now) for entry in awaited):
         return True
     Run.objects.filter(pk=run.pk).update(wake_at=next_look(awaited, now))

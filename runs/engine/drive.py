@@ -11,26 +11,24 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any  # states are the author's
 
-from django.db import connection
-
-from runs.core.commands import Command, Ended, Invoke, Pause, Together, carry_out, carry_out_async
+from runs.core.commands import Command, carry_out, carry_out_async
 from runs.core.context import AsyncRun
 from runs.core.context import Run as NodeRun
-from runs.core.errors import Ambiguous, CodecError, DurableError, Transient
+from runs.core.errors import CodecError, DurableError
 from runs.core.executor import conclude, excuse, timed_out
-from runs.core.graph import END
-from runs.core.outcomes import Fails, LetsGo, Lost, Outcome, PutsOff, Stepped, Stop, Waits
+from runs.core.graph import END, Node
+from runs.core.outcomes import Compensated, Fails, LetsGo, Lost, Outcome, PutsOff, Stepped, Stop, Waits
 from runs.core.questions import Questions
-from runs.engine import clock
 from runs.engine.boundaries import boundary
+from runs.engine.carrying import do_async, do_now
 from runs.engine.claim import next_look
+from runs.engine.compensating import Compensating
 from runs.engine.durably import durably_or_lost
 from runs.engine.lease import Lease
 from runs.engine.ledger import RowLedger
+from runs.engine.migrating import bring_over, node_of_migration
 from runs.engine.row_threads import RowThreads, and_part
 from runs.models.entry import LedgerEntry
-
-GATHER_THREADS = 16
 
 
 @dataclass
@@ -43,6 +41,7 @@ class Drive:
     stop: threading.Event = field(default_factory=threading.Event)
     inside_node: bool = False
     node_since: float = 0.0
+    compensating: Compensating | None = None
 
     def run(self) -> Outcome | None:
         """Drive in this thread. Returns the outcome that ended the drive, None if the run was handed back."""
@@ -70,10 +69,13 @@ class Drive:
 
         try:
             while True:
-                questions, node_run = await in_thread(
-                    partial(self._begin, AsyncRun, partial(_do_async, rows))
-                )
-                outcome = await self._execute_async(questions, node_run, rows)
+                if self.lease.ending:
+                    outcome = await self._compensate_async(rows)
+                else:
+                    questions, node_run = await in_thread(
+                        partial(self._begin, AsyncRun, partial(do_async, rows))
+                    )
+                    outcome = await self._execute_async(questions, node_run, rows)
                 if (ended := await in_thread(partial(self._settle, outcome))) is not None:
                     return ended
                 if self._enough():
@@ -90,10 +92,14 @@ class Drive:
     # -- one execution
 
     def _next(self, execute: Callable[[Questions, NodeRun], Outcome]) -> Outcome | None:
-        questions, node_run = self._begin(NodeRun, _do_now)
+        if self.lease.ending:
+            return self._settle(self._compensate())
+        questions, node_run = self._begin(NodeRun, do_now)
         return self._settle(execute(questions, node_run))
 
     def _begin(self, face: type[NodeRun], do: Callable[[Command], Any]) -> tuple[Questions, NodeRun]:
+        if self.lease.version != self.lease.graph.version:
+            self._migrate()
         questions = Questions(RowLedger(self.lease, self.rows))
         graph, tree = self.lease.graph, self.lease.state.tree
         self.state = graph.renew(tree) if self.steps_done else graph.restore(tree)
@@ -102,6 +108,18 @@ class Drive:
             self.lease.fail("bad_state", f"graph {self.lease.graph.name!r} has no node {self.lease.node!r}")
             raise Stop(Fails("bad_state", "no such node"))
         return questions, face(questions, do)
+
+    def _migrate(self) -> None:
+        """No node is called before the run has come to the graph's version; it is bounded like one."""
+        self.node = node_of_migration(self.lease)
+        self._enter()
+        try:
+            self.rows = bring_over(self.lease, self.rows)
+        except Stop as stop:
+            self._settle(stop.outcome)
+            raise
+        finally:
+            self._exit()
 
     def _execute(self, questions: Questions, node_run: NodeRun) -> Outcome:
         node = self.node
@@ -122,13 +140,50 @@ class Drive:
             if node.is_async:
                 returned = await asyncio.wait_for(node.fn(face, self.state), node.limit.total_seconds())
             else:
-                plain = NodeRun(questions, _do_now)
+                plain = NodeRun(questions, do_now)
                 returned = await loop.run_in_executor(None, and_part, partial(node.fn, plain, self.state))
         except BaseException as error:
             return self._excused(questions, error)
         finally:
             self._exit()
         return conclude(self.lease.graph, node, questions, self.state, returned)
+
+    # -- or, in place of nodes, what undoes the run's writes
+
+    def _compensate(self) -> Outcome:
+        part = self._begin_compensation()
+        try:
+            return Compensated(all=not carry_out(part.next(), do_now))
+        except BaseException as error:
+            return self._compensation_excused(part, error)
+        finally:
+            self._exit()
+
+    async def _compensate_async(self, rows: ThreadPoolExecutor) -> Outcome:
+        part = self._begin_compensation()
+        try:
+            return Compensated(all=not await carry_out_async(part.next(), partial(do_async, rows)))
+        except BaseException as error:
+            return self._compensation_excused(part, error)
+        finally:
+            self._exit()
+
+    def _begin_compensation(self) -> Compensating:
+        boundary("compensate")
+        if self.compensating is None:
+            self.compensating = Compensating(self.lease, RowLedger(self.lease, self.rows))
+        self._enter()
+        return self.compensating
+
+    def _compensation_excused(self, part: Compensating, error: BaseException) -> Outcome:
+        if isinstance(error, (KeyboardInterrupt, asyncio.CancelledError)):
+            raise error  # of this process
+        return part.excused(error)
+
+    @property
+    def bounds(self) -> Node:
+        """What bounds in time what is under way."""
+        return self.node if self.compensating is None else self.compensating.node
 
     def _enter(self) -> None:
         self.node_since, self.inside_node = time.monotonic(), True
@@ -157,6 +212,11 @@ class Drive:
                 lease.put_off(delay, error, counts)
             case Fails(kind, error):
                 lease.fail(kind, error)
+            case Compensated(all=True):
+                lease.compensated()
+            case Compensated():
+                self.steps_done += 1
+                return None
             case LetsGo(reason):
                 lease.hand_back(reason)
             case Lost():
@@ -184,80 +244,3 @@ class Drive:
         """When a worker should look though nobody answers: as the rows say now, read after `answers` was."""
         rows = LedgerEntry.objects.filter(run_id=self.lease.run_id, step=self.lease.step + 1, key__in=keys)
         return next_look(durably_or_lost(lambda: list(rows)), self.lease.now())
-
-
-def _do_now(command: Command) -> Any:
-    match command:
-        case Pause(seconds):
-            time.sleep(clock.to_sleep(seconds))
-            return None
-        case Invoke():
-            boundary("call" if command.write else "read")
-            if command.is_async:
-                return asyncio.run(_timed(command))
-            result = command.fn(*command.positional, **command.arguments)
-            boundary("called" if command.write else "was read")
-            return result
-        case Together(works):
-            return _together(works)
-        case _:
-            return command()
-
-
-def _together(works: tuple[Any, ...]) -> list[Ended]:
-    """Works at once, each in a thread with a connection of its own."""
-
-    def one(work: Any) -> Ended:
-        try:
-            return Ended(carry_out(work, _do_now))
-        except BaseException as error:
-            return Ended(raised=error)
-        finally:
-            connection.close()
-
-    if len(works) == 1:
-        try:
-            return [Ended(carry_out(works[0], _do_now))]
-        except BaseException as error:
-            return [Ended(raised=error)]
-    with ThreadPoolExecutor(min(len(works), GATHER_THREADS)) as pool:
-        return list(pool.map(one, works))
-
-
-async def _do_async(rows: ThreadPoolExecutor, command: Command) -> Any:
-    loop = asyncio.get_running_loop()
-    match command:
-        case Pause(seconds):
-            return await asyncio.sleep(clock.to_sleep(seconds))
-        case Invoke():
-            boundary("call" if command.write else "read")
-            if command.is_async:
-                result = await _timed(command)
-            else:
-                call = partial(command.fn, *command.positional, **command.arguments)
-                result = await loop.run_in_executor(None, and_part, call)
-            boundary("called" if command.write else "was read")
-            return result
-        case Together(works):
-            return await asyncio.gather(*(_ended(rows, work) for work in works))
-        case _:
-            return await loop.run_in_executor(rows, command)
-
-
-async def _ended(rows: ThreadPoolExecutor, work: Any) -> Ended:
-    try:
-        return Ended(await carry_out_async(work, partial(_do_async, rows)))
-    except asyncio.CancelledError:
-        raise
-    except BaseException as error:
-        return Ended(raised=error)
-
-
-async def _timed(command: Invoke) -> Any:
-    """An async tool is cancelled at its limit: a read may be asked again, a write is unknown."""
-    try:
-        call = command.fn(*command.positional, **command.arguments)
-        return await asyncio.wait_for(call, command.seconds)
-    except TimeoutError as error:
-        message = f"no answer within {command.seconds:g} s"
-        raise (Ambiguous(message) if command.write else Transient(message)) from error

@@ -45,6 +45,8 @@ def row_of(
         "approval_head": "",
         "decided_by_id": entries[entry.decided_by].id if entry.decided_by else None,
         "settles_id": entries[entry.settles].id if entry.settles else None,
+        "compensation": entry.compensation,
+        "compensates_id": entry.compensates,
     }
 
 
@@ -69,5 +71,8 @@ def entry_of(row: LedgerEntry) -> Entry:
         approved_digest=row.approved_digest,
         step=row.step,
         id=row.pk,
+        child=None if row.child_id is None else str(row.child_id),
         decided_by=row.decided_by.key if row.decided_by_id else None,
+        compensation=row.compensation,
+        compensates=row.compensates_id,
     )

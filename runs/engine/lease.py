@@ -31,11 +31,14 @@ class Lease:
         self, run: Run, graph: Graph, worker: str, reading: clock.Reading, state: StoredState
     ) -> None:
         self.run_id, self.graph, self.worker = run.id, graph, worker
+        self.parent_id = run.parent_id
+        self.version = run.version  # not the graph's until it is migrated
         self.run_text = str(run.id)
         self.fence, self.seq, self.head = run.fence, run.seq, run.head
         self.node, self.step, self.attempt = run.node, run.step, run.attempt
         self.answers = run.answers
         self.alone = run.alone
+        self.ending = run.ending  # how it ends once what it did is undone
         self.reading = reading
         self.until = clock.elapsed() + conf.lease_seconds
         self.state = state
@@ -120,15 +123,49 @@ class Lease:
         link.status, link.attempt = statuses.RETRYING, self.attempt + counts
         changes = {"seq": link.seq, "head": "", "status": link.status, "attempt": link.attempt, "deaths": 0}
         changes |= {"silent": 0, "wake_at": self.now() + timedelta(seconds=delay), "leased_by": None}
-        changes["error"] = link.reason
+        if not self.ending:
+            changes["error"] = link.reason  # else the one that it ends with stays
         self._advance(link, changes)
 
     def fail(self, kind: str, error: str) -> None:
-        """The run ends as a dead letter that keeps its evidence."""
+        """The run ends as a dead letter that keeps its evidence; if its graph wants it, what it did is undone first."""
+        from runs.engine import compensating
+
+        if durably_or_lost(partial(compensating.called_for, self.graph, kind, self.run_id)):
+            self._compensate_first(kind, error)
+            return
         link = self._link("fail", self.step, "", False, reason=error)
         link.status = statuses.FAILED
         changes = {"seq": link.seq, "head": "", "status": link.status, "wake_at": None, "leased_by": None}
         changes |= {"error_kind": kind, "error": link.reason, "finished_at": link.at}
+        self._leaving(link, changes, "cancelled")
+
+    def _compensate_first(self, kind: str, error: str) -> None:
+        """The next claim begins to undo; no node is called any more."""
+        link = self._link("compensate", self.step, "", False, reason=error)
+        link.status, link.attempt = statuses.RUNNING, 0
+        changes = {
+            "seq": link.seq,
+            "head": "",
+            "status": link.status,
+            "ending": statuses.FAILED,
+            "attempt": 0,
+        }
+        changes |= {"wake_at": link.at, "leased_by": None, "deaths": 0, "silent": 0, "alone": False}
+        changes |= {"error_kind": kind, "error": link.reason}
+        self._leaving(link, changes, "cancelled", keep_sent=True)
+
+    def compensated(self) -> None:
+        """All is undone that could be: the run ends as it was to end, with the words and the error of then."""
+        begun = Checkpoint.objects.filter(run_id=self.run_id, kind="compensate").order_by("-seq")
+        actor, reason = durably_or_lost(begun.values_list("actor", "reason").first)
+        kind = "cancel" if self.ending == statuses.CANCELLED else "fail"
+        link = self._link(kind, self.step, "", False)
+        link.status, link.reason = self.ending, reason
+        if kind == "cancel":
+            link.actor = actor  # whoever cancelled it
+        changes = {"seq": link.seq, "head": "", "status": link.status, "ending": "", "wake_at": None}
+        changes |= {"leased_by": None, "finished_at": link.at}
         self._leaving(link, changes, "cancelled")
 
     def hand_back(self, reason: str) -> None:
@@ -137,6 +174,16 @@ class Lease:
         link.status = statuses.RUNNING
         changes = {"seq": link.seq, "head": "", "wake_at": self.now(), "leased_by": None, "alone": False}
         self._advance(link, changes)
+
+    def migrated(self, checkpoint: Checkpoint) -> None:
+        """The run was brought to the graph's version; the commit raised the fence, and the lease goes on under it."""
+        self.version, self.fence = checkpoint.version, checkpoint.fence
+        self.seq, self.head = checkpoint.seq, checkpoint.digest
+        if checkpoint.step != self.step:
+            self.questions_open = False
+        self.step, self.node, self.attempt = checkpoint.step, checkpoint.node, checkpoint.attempt
+        with self.lock:
+            self.lines.clear()
 
     # -- how a transition is written
 
@@ -148,7 +195,7 @@ class Lease:
             step=step,
             node=self.node,
             status="",
-            version=self.graph.version,
+            version=self.version,
             attempt=self.attempt,
             fence=self.fence,
             actor=self.worker,
@@ -167,28 +214,35 @@ class Lease:
         with self.lock:
             return codec.encode(list(self.lines.values()))
 
-    def _leaving(self, link: Link, changes: dict[str, Any], outcome: str) -> None:
+    def _leaving(self, link: Link, changes: dict[str, Any], outcome: str, keep_sent: bool = False) -> None:
         """A transition that leaves the step: what is still open in it is closed in the same transaction."""
+        from runs.engine import family
         from runs.engine.closing import close_step
+
+        ended = keep_sent or link.status in statuses.ENDED
 
         def leave() -> bool:
             from django.db import transaction
 
             with transaction.atomic():
+                parent = family.lock_parent(self.parent_id) if ended and self.parent_id is not None else None
                 if not sql.hold(self.run_id, self.fence, link.seq - 1):
                     return False
                 run = Run.objects.get(pk=self.run_id)
-                lines = close_step(run, outcome, link.at, ended=link.status in statuses.ENDED)
+                if parent is not None:
+                    run.parent = parent
+                lines = close_step(run, outcome, link.at, ended=ended, keep_sent=keep_sent)
                 with self.lock:
                     self.lines |= lines
                 link.entries = self._entries()
                 changes["head"] = link.seal().digest
                 if not sql.advance(self.run_id, self.fence, link.seq - 1, changes, link):
                     return False
-                if link.status in statuses.ENDED:
-                    from runs import hooks
-
-                    hooks.run_ended.send(sender=Run, run=run, now=link.at)
+                if ended:
+                    for name, value in changes.items():
+                        setattr(run, name, value)
+                    end = family.ended if link.status in statuses.ENDED else family.leave_children
+                    end(run, link.at)
             return True
 
         self._advance(link, changes, leave)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import uuid
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar  # recorded values are the author's
 
 from django.db import IntegrityError, transaction
@@ -14,14 +15,17 @@ from runs.conf import conf
 from runs.core import codec, ledger
 from runs.core.errors import Permanent, SecretFound
 from runs.core.ledger import DONE, FAILED, IN_DOUBT, INTERRUPT, OPEN, Entry
+from runs.core.moments import Until, moment_of
 from runs.core.outcomes import Lost, Stop
 from runs.core.words import storable_text
 from runs.engine import blobs, clock, sql
 from runs.engine.boundaries import boundary
+from runs.engine.children import RowChildren
 from runs.engine.closing import line_of
 from runs.engine.durably import durably_or_lost
 from runs.engine.entry_rows import entry_of, row_of
 from runs.engine.lease import Lease
+from runs.engine.waiting import look_at_wait
 from runs.models.entry import LedgerEntry
 from runs.models.remark import Remark
 from runs.models.run import Run
@@ -29,7 +33,7 @@ from runs.models.run import Run
 T = TypeVar("T")
 
 
-class RowLedger:
+class RowLedger(RowChildren):
     """The entries of the step in progress, as the claim saw them and as this execution changes them."""
 
     def __init__(self, lease: Lease, rows: list[LedgerEntry]) -> None:
@@ -54,12 +58,26 @@ class RowLedger:
             entry.attempts += 1
         return self._add(entry, now)
 
-    def ask(self, entry: Entry, due: timedelta | datetime | None) -> Entry:
+    def ask(self, entry: Entry, due: Until | None) -> Entry:
         """Open a question to people; whoever listens writes the approval in the same transaction."""
         now = self.lease.now()
-        entry.due_at = now + due if isinstance(due, timedelta) else due
+        entry.due_at = moment_of(due, now)
         self.lease.questions_open = True
         return self._add(entry, now)
+
+    def wait(self, entry: Entry, until: Until | None) -> Entry:
+        """Open a wait, or look again at an open one."""
+        entry.step = self.step
+        boundary(f"look at {entry.kind}")
+        row = self._fenced(durably_or_lost(lambda: look_at_wait(self.lease, entry, until)))
+        boundary(f"looked at {entry.kind}")
+        if row.status == OPEN:
+            self.lease.questions_open = True
+        with self.changing:
+            self.entries[entry.key] = entry_of(row)
+        with self.lease.lock:
+            self.lease.lines[entry.key] = line_of(row)
+        return self.entries[entry.key]
 
     def record(self, entry: Entry, value: Any) -> Entry:
         """The outcome; the author gets the stored, decoded form, also the first time."""
@@ -103,9 +121,13 @@ class RowLedger:
         entry.error = self._words(message)
         self._change(entry, {"error": entry.error})
 
-    def doubt(self, entry: Entry, message: str) -> None:
+    def doubt(self, entry: Entry, message: str, sent: bool = True) -> None:
         entry.status, entry.error = IN_DOUBT, self._words(message)
-        self._change(entry, {"status": IN_DOUBT, "error": entry.error})
+        changes: dict[str, Any] = {"status": IN_DOUBT, "error": entry.error, "attempts": entry.attempts}
+        if not sent:
+            entry.tried_at, entry.due_at = None, None
+            changes |= {"tried_at": None, "due_at": None}
+        self._change(entry, changes)
 
     def supersede(self, entry: Entry) -> None:
         """A question whose subject has changed: closed, and asked anew under the next number."""
@@ -116,7 +138,8 @@ class RowLedger:
                 if run.fence != self.lease.fence:
                     return None
                 row = LedgerEntry.objects.get(pk=entry.id)
-                LedgerEntry.objects.filter(pk=row.pk).update(status="cancelled", answered_at=at)
+                answered_at = row.answered_at or at  # what was answered keeps when it was
+                LedgerEntry.objects.filter(pk=row.pk).update(status="cancelled", answered_at=answered_at)
                 row.refresh_from_db()
                 hooks.interrupt_closed.send(
                     sender=LedgerEntry, run=run, entry=row, outcome="superseded", now=at
@@ -179,6 +202,11 @@ class RowLedger:
             proposed = row.decided_by.request_value()["payload"]
             entry.proposal_digest = codec.digest(codec.dumps(proposed))
         return str(row.run_id), entry
+
+    def to_compensate(self) -> Entry | None:
+        """The next write to undo, of whatever step of the run."""
+        row = durably_or_lost(LedgerEntry.objects.filter(run_id=self.lease.run_id).to_compensate().first)
+        return None if row is None else entry_of(row)
 
     def now(self) -> datetime:
         return self.lease.now()
@@ -255,12 +283,22 @@ class RowLedger:
 
     def _change(self, entry: Entry, changes: dict[str, Any]) -> None:
         boundary(f"change {entry.kind}")
-        act = lambda: sql.change_entry(  # noqa: E731
-            self.lease.run_id, self.lease.fence, entry.id, (OPEN, IN_DOUBT), changes
-        )
+        act = partial(self._changed, entry, changes)
         self._fenced(durably_or_lost(act, again=lambda: self._already(entry, changes) or act()))
         boundary(f"changed {entry.kind}")
         self._saw(entry, changes.get("answered_at"))
+
+    def _changed(self, entry: Entry, changes: dict[str, Any]) -> bool:
+        """A compensation and what it undoes change together."""
+        run_id, fence = self.lease.run_id, self.lease.fence
+        if entry.compensates is None or changes.get("status") != DONE:
+            return sql.change_entry(run_id, fence, entry.id, (OPEN, IN_DOUBT), changes)
+        undone = {"status": ledger.COMPENSATED}
+        with transaction.atomic():
+            changed = sql.change_entry(run_id, fence, entry.id, (OPEN, IN_DOUBT), changes)
+            if changed and not sql.change_entry(run_id, fence, entry.compensates, (DONE,), undone):
+                raise IntegrityError(f"{entry.key}: what it undoes is not done")
+        return changed
 
     def _fenced(self, written: T) -> T:
         if not written:

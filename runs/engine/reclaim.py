@@ -7,12 +7,15 @@ from datetime import timedelta
 
 from django.db import transaction
 
+from runs.core import migration
 from runs.core.errors import Transient
+from runs.core.retry import Retry
+from runs.engine import compensating
 from runs.engine.closing import close_step, lines_of
 from runs.engine.durably import durably
+from runs.engine.family import ended, lock_with_parent
 from runs.engine.lease import Lease
 from runs.engine.transition import move
-from runs.hooks import run_ended
 from runs.models import statuses
 from runs.models.entry import LedgerEntry
 from runs.models.run import Run
@@ -21,20 +24,25 @@ from runs.models.worker import Worker
 
 def take_from_stuck(lease: Lease, error: str) -> None:
     """Raise the fence and commit the failed attempt; its open writes are found out by whoever drives it next."""
-    node = lease.graph.nodes[lease.node]
-    decision = node.retry.decide(lease.attempt + 1, Transient(error), random.random())
+    decision = _retry_of(lease).decide(lease.attempt + 1, Transient(error), random.random())
 
     def take() -> None:
         with transaction.atomic():
-            run, now = Run.objects.lock(lease.run_id)
+            run, now = lock_with_parent(lease.run_id)
             if run.fence != lease.fence or run.status != statuses.RUNNING:
                 return
             common = {"actor": lease.worker, "reason": error, "fence": run.fence + 1, "leased_by": None}
             common |= {"lines": lines_of_step(run)}
             common |= {"attempt": run.attempt + 1, "error": error, "deaths": 0, "silent": 0, "alone": False}
+            if run.ending:
+                del common["error"]  # the one that it ends with stays
             if decision.again:
                 wake_at = now + timedelta(seconds=decision.delay)
                 move(run, "retry", now, **common, status=statuses.RETRYING, wake_at=wake_at)
+                return
+            if compensating.called_for(lease.graph, "exhausted", run.pk):
+                kept = {"error_kind": "exhausted", "error": error}
+                compensating.begin(run, now, statuses.FAILED, lease.worker, error, **kept)
                 return
             lines = close_step(run, "cancelled", now, ended=True)
             ending = {
@@ -44,9 +52,18 @@ def take_from_stuck(lease: Lease, error: str) -> None:
                 "finished_at": now,
             }
             move(run, "fail", now, **{**common, "lines": lines.values()}, **ending)
-            run_ended.send(sender=Run, run=run, now=now)
+            ended(run, now)
 
     durably(take)
+
+
+def _retry_of(lease: Lease) -> Retry:
+    """The policy for what the worker was doing."""
+    if lease.ending:
+        return compensating.RETRY
+    if lease.version != lease.graph.version:
+        return migration.RETRY
+    return lease.graph.nodes[lease.node].retry
 
 
 def hand_back_for(worker: str, reason: str) -> int:

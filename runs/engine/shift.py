@@ -18,7 +18,7 @@ from pathlib import Path
 from django.db import connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from runs import registry
+from runs import chores, registry
 from runs.conf import conf
 from runs.core import codec
 from runs.core.executor import timed_out
@@ -26,17 +26,18 @@ from runs.core.graph import Graph
 from runs.engine import clock, sql
 from runs.engine.claim import Claimer
 from runs.engine.drive import Drive
-from runs.engine.durably import durably
 from runs.engine.reclaim import take_from_stuck
 from runs.engine.row_threads import RowThreads
+from runs.engine.versions import servable
 from runs.models.run import Run
-from runs.models.worker import GraphVersion, Worker
+from runs.models.worker import Worker
 
 log = logging.getLogger(__name__)
 
 LINGER_SECONDS = 1.0
 LONGEST_SECONDS = 600.0
 IDLE_PAUSE_SECONDS = 0.05
+CHORES_SECONDS = 1.0
 
 
 class Shift:
@@ -74,12 +75,15 @@ class Shift:
         self._sign_in(graphs, refused)
         beats = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         beats.start()
+        tending = threading.Thread(target=self._do_chores, name="chores", daemon=True)
+        tending.start()
         try:
             self._claim_and_drive(claimer)
         finally:
             self._wind_down()
             self.ended.set()
             beats.join(conf.heartbeat_seconds + 5)
+            tending.join(max(self.deadline - time.monotonic(), 0) + conf.grace_seconds)
             Worker.objects.filter(pk=self.name).delete()
         return self.steps_done
 
@@ -166,14 +170,14 @@ class Shift:
                 del self.drives[run_id]
                 self.lost_threads += 1
                 drive.lease.lost.set()
-                take_from_stuck(drive.lease, timed_out(drive.node).message)
+                take_from_stuck(drive.lease, timed_out(drive.bounds).message)
                 log.error("Run %s: node %s is over its limit; its thread is lost", run_id, drive.lease.node)
 
     def _stuck(self, drive: Drive) -> bool:
         """A sync node over its limit: a Python thread cannot be stopped, so the run is taken from it."""
-        if not drive.inside_node or drive.node.is_async:
+        if not drive.inside_node or drive.bounds.is_async:
             return False
-        return time.monotonic() - drive.node_since > drive.node.limit.total_seconds()
+        return time.monotonic() - drive.node_since > drive.bounds.limit.total_seconds()
 
     def _wind_down(self) -> None:
         """Hand back what is between nodes and wait for the nodes, whose hearts still beat: their limits bound them.
@@ -204,6 +208,20 @@ class Shift:
         self.rows.close()
         if self.drives or self.lost_threads:
             log.warning("The shift ends with %s runs inside a node; their leases run out", len(self.drives))
+
+    def _do_chores(self) -> None:
+        """Due work beside runs, once in any shift and then each second; a shift for one run leaves it to others."""
+        if self.only is not None:
+            return
+        while not self._over():
+            try:
+                chores.do_due(self._over)
+            except Exception:
+                log.exception("Chores cannot be looked up; they stay due")
+                connection.close()
+            if self.ended.wait(CHORES_SECONDS):
+                break
+        connection.close()
 
     # -- the worker's row
 
@@ -248,28 +266,6 @@ class Shift:
             self.stopping.set()
             for _, _, drive in held:
                 drive.stop.set()
-
-
-def servable(graphs: list[Graph]) -> tuple[list[Graph], dict[str, str]]:
-    """Those whose shape is the one stored under their version; the others with what to do about it."""
-    from runs.engine.starting import remember
-
-    served, refused = [], {}
-    for graph in graphs:
-        durably(lambda graph=graph: remember(graph, clock.now()))
-        stored = GraphVersion.objects.get(graph=graph.name, version=graph.version)
-        if stored.fingerprint == graph.fingerprint:
-            served.append(graph)
-        else:
-            refused[f"{graph.name} {graph.version}"] = (
-                "the graph has changed under this version: bump the version"
-            )
-            log.error(
-                "Graph %s version %s has another shape than is stored: bump its version",
-                graph.name,
-                graph.version,
-            )
-    return served, refused
 
 
 def worker_name() -> str:

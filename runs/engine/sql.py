@@ -44,6 +44,7 @@ RUN = {
     "step": "integer",
     "node": "varchar",
     "status": "varchar",
+    "ending": "varchar",
     "attempt": "integer",
     "deaths": "integer",
     "silent": "integer",
@@ -235,6 +236,8 @@ ENTRY = {
     "approval_head": "varchar",
     "decided_by_id": "bigint",
     "settles_id": "bigint",
+    "compensation": "varchar",
+    "compensates_id": "bigint",
 }
 
 
@@ -311,6 +314,19 @@ def heartbeat(worker: str, held: list[tuple[Any, int]], wake_at: Any) -> set[Any
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement, values)
         return {row[0] if postgres else uuid.UUID(row[0]) for row in cursor.fetchall()}
+
+
+LIVING_CHILDREN = (
+    "SELECT EXISTS (SELECT 1 FROM runs_run WHERE parent_id = %s AND NOT detached AND ending = ''"
+    " AND status IN ('created', 'running', 'waiting', 'retrying'))"
+)
+
+
+def has_children_to_end(run: uuid.UUID) -> bool:
+    """Whether it leaves children that are to end with it. Asked at each end, also of runs that never had one."""
+    with connection.cursor() as cursor:
+        cursor.execute(LIVING_CHILDREN, [run if connection.vendor == "postgresql" else run.hex])
+        return bool(cursor.fetchone()[0])
 
 
 def hold(run: Any, fence: int, seq: int) -> bool:

@@ -71,7 +71,7 @@ def start(
                 created_at=now,
             )
             actor = f"user {by.get_username()}" if by is not None else "system"
-            body = _first_body(run, tree)
+            body = first_body(run, tree)
             move(run, "start", now, actor=actor, body=body)
             announce()
         return run
@@ -128,7 +128,7 @@ def _first_state(graph: Graph, given: Any) -> Any:
     return tree
 
 
-def _first_body(run: Run, tree: Any) -> str:
+def first_body(run: Run, tree: Any) -> str:
     """The first snapshot; a long text in it goes to a blob."""
     state = StoredState(run.id)
     try:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any  # plain trees
 
+from django.db.models import OuterRef, Subquery
+
 from runs.conf import conf
 from runs.core import codec, patch
 from runs.core.errors import CodecError, SecretFound, TooLarge
 from runs.engine import blobs
+from runs.models.checkpoint import Checkpoint
 from runs.secrets import guard
 
 BODIES = (
@@ -111,6 +114,24 @@ class Change:
             state.snapshot_bytes, state.patches_bytes = len(self.text), 0
         elif self.text:
             state.patches_bytes += patch.weight(len(self.text))
+
+
+def final_trees(run_ids: list[str]) -> dict[str, Any]:
+    """The latest states of many runs, in one query (and their blobs)."""
+    latest = Checkpoint.objects.filter(run=OuterRef("run"), snapshot=True).order_by("-seq").values("seq")[:1]
+    found = Checkpoint.objects.filter(run__in=run_ids, seq__gte=Subquery(latest)).exclude(body="")
+    bodies: dict[str, list[str]] = {}
+    for run_id, body in found.order_by("run", "seq").values_list("run_id", "body"):
+        bodies.setdefault(str(run_id), []).append(body)
+    return {run_id: _tree(run_id, *texts) for run_id, texts in bodies.items()}
+
+
+def _tree(run_id: str, snapshot: str, *patches: str) -> Any:
+    stored = codec.decode(snapshot)
+    if patches:
+        stored = patch.apply_all(stored, [codec.decode(text) for text in patches])
+    has_blobs = any(blobs.OFFLOADED in text for text in (snapshot, *patches))
+    return blobs.load_tree(run_id, stored) if has_blobs else stored
 
 
 def _bodies(run_id: Any, seq: int) -> list[tuple[int, bool, str]]:

@@ -15,6 +15,8 @@ from runs.models.checkpoint import Checkpoint
 from runs.models.run import Run
 from runs.models.statuses import may_follow
 
+START = "start"
+
 
 def move(
     run: Run,
@@ -24,41 +26,74 @@ def move(
     actor: str,
     reason: str = "",
     body: str = "",
+    snapshot: bool | None = None,
     lines: Iterable[list[object]] = (),
     **changes: Any,
 ) -> Checkpoint:
-    """Apply `changes` to a locked run and append the checkpoint; raises Conflict if the run has moved on."""
+    """Apply `changes` to a locked run and append the checkpoint; raises Conflict if the run has moved on.
+
+    `body` is a snapshot, unless `snapshot` says otherwise.
+    """
     after = changes.get("status", run.status)
-    if kind != "start" and not may_follow(run.status, after):
+    if kind == START:
+        first = begun(run, now, actor, reason, body)
+        run.save(force_insert=True)
+        first.save(force_insert=True)
+        return first
+    if not may_follow(run.status, after):
         raise Conflict(f"Run {run.short_id} is {run.status}; it cannot become {after}.")
-    shown = {"step": run.step, "node": run.node, "attempt": run.attempt, "fence": run.fence, **changes}
+    before = ("step", "node", "version", "attempt", "fence")
+    shown = {**{name: getattr(run, name) for name in before}, **changes}
     link = Link(
         run=str(run.id),
-        seq=run.seq + (kind != "start"),
+        seq=run.seq + 1,
         kind=kind,
         step=shown["step"],
         node=shown["node"],
         status=after,
-        version=run.version,
+        version=shown["version"],
         attempt=shown["attempt"],
         fence=shown["fence"],
         actor=storable_text(actor, 180),
         reason=storable_text(reason),
         at=now,
         body=body,
-        snapshot=bool(body),
+        snapshot=bool(body) if snapshot is None else snapshot,
         salt=os.urandom(SALT_BYTES),
         before=run.head,
         entries=codec.encode(list(lines)),
     ).seal()
     changes |= {"seq": link.seq, "head": link.digest}
-    if kind != "start" and Run.objects.filter(pk=run.pk, fence=run.fence, seq=run.seq).update(**changes) != 1:
+    if Run.objects.filter(pk=run.pk, fence=run.fence, seq=run.seq).update(**changes) != 1:
         raise Conflict(f"Run {run.short_id} has moved on; look at it again.")
     for name, value in changes.items():
         setattr(run, name, value)
-    if kind == "start":
-        run.save(force_insert=True)
     return Checkpoint.objects.create(run=run, **_columns(link))
+
+
+def begun(run: Run, now: datetime, actor: str, reason: str, body: str) -> Checkpoint:
+    """The first checkpoint of a new run, which names it as its head. Neither is saved."""
+    link = Link(
+        run=str(run.id),
+        seq=run.seq,
+        kind=START,
+        step=run.step,
+        node=run.node,
+        status=run.status,
+        version=run.version,
+        attempt=run.attempt,
+        fence=run.fence,
+        actor=storable_text(actor, 180),
+        reason=storable_text(reason),
+        at=now,
+        body=body,
+        snapshot=True,
+        salt=os.urandom(SALT_BYTES),
+        before="",
+        entries="[]",
+    ).seal()
+    run.head = link.digest
+    return Checkpoint(run=run, **_columns(link))
 
 
 def _columns(link: Link) -> dict[str, Any]:

@@ -9,6 +9,7 @@ TABLES: set[str] = {"runs_checkpoint", "runs_remark"}
 
 GATE = "runs_gated_call_is_what_was_approved"
 FINAL = "runs_question_is_final"
+MAILBOX = "runs_signal_is_final"
 FINAL_COLUMNS = (
     "run_id",
     "step",
@@ -18,7 +19,10 @@ FINAL_COLUMNS = (
     "request_digest",
     "idempotency_key",
     "decided_by_id",
+    "compensation",
+    "compensates_id",
 )
+MAILBOX_COLUMNS = ("run_id", "name", "payload", "key", "by", "at")
 
 
 def append_only(table: str) -> None:
@@ -35,6 +39,9 @@ def install(using: str = "default", **_: object) -> None:
                 cursor.execute(statement)
         if "runs_ledgerentry" in present:
             for statement in [*_gate(connection.vendor), *_final(connection.vendor)]:
+                cursor.execute(statement)
+        if "runs_signal" in present:
+            for statement in _mailbox(connection.vendor):
                 cursor.execute(statement)
 
 
@@ -67,6 +74,8 @@ def missing(using: str = "default") -> list[str]:
     wanted = {f"{table}_no_{event}" for table in TABLES & present for event in ("update", "delete")}
     if "runs_ledgerentry" in present:
         wanted |= {GATE, FINAL}
+    if "runs_signal" in present:
+        wanted.add(MAILBOX)
     if connection.vendor == "postgresql":
         wanted |= set(_rules())
     return sorted(wanted - found)
@@ -139,21 +148,37 @@ def _gate(vendor: str) -> list[str]:
 
 def _final(vendor: str) -> list[str]:
     """What an entry asks is written once; only its answer changes."""
-    columns = ", ".join(FINAL_COLUMNS)
-    changed = " OR ".join(
-        f"NEW.{name} IS {'NOT' if vendor == 'sqlite' else 'DISTINCT FROM'} OLD.{name}"
-        for name in FINAL_COLUMNS
-    )
+    changed = _changed(vendor, FINAL_COLUMNS)
+    return _refused(vendor, FINAL, "runs_ledgerentry", FINAL_COLUMNS, changed, "what an entry asks is final")
+
+
+def _mailbox(vendor: str) -> list[str]:
+    """Of a signal only who has read it is written later, and that once."""
+    columns = (*MAILBOX_COLUMNS, "consumed_by_id")
+    changed = f"{_changed(vendor, MAILBOX_COLUMNS)} OR OLD.consumed_by_id IS NOT NULL"
+    return _refused(vendor, MAILBOX, "runs_signal", columns, changed, "a signal is final, and is read once")
+
+
+def _changed(vendor: str, columns: tuple[str, ...]) -> str:
+    differs = "IS NOT" if vendor == "sqlite" else "IS DISTINCT FROM"
+    return " OR ".join(f'NEW."{name}" {differs} OLD."{name}"' for name in columns)
+
+
+def _refused(
+    vendor: str, name: str, table: str, columns: tuple[str, ...], when: str, words: str
+) -> list[str]:
+    """A trigger that refuses an UPDATE of these columns where `when` holds."""
+    update = "UPDATE OF " + ", ".join(f'"{column}"' for column in columns)
     if vendor == "sqlite":
         return [
-            f"DROP TRIGGER IF EXISTS {FINAL}",
-            f"CREATE TRIGGER {FINAL} BEFORE UPDATE OF {columns} ON runs_ledgerentry WHEN {changed}"
-            " BEGIN SELECT RAISE(ABORT, 'what an entry asks is final'); END",
+            f"DROP TRIGGER IF EXISTS {name}",
+            f"CREATE TRIGGER {name} BEFORE {update} ON {table} WHEN {when}"
+            f" BEGIN SELECT RAISE(ABORT, '{words}'); END",
         ]
     return [
-        f"CREATE OR REPLACE FUNCTION {FINAL}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-        " RAISE EXCEPTION 'what an entry asks is final'; END $$",
-        f"DROP TRIGGER IF EXISTS {FINAL} ON runs_ledgerentry",
-        f"CREATE TRIGGER {FINAL} BEFORE UPDATE OF {columns} ON runs_ledgerentry FOR EACH ROW"
-        f" WHEN ({changed}) EXECUTE FUNCTION {FINAL}()",
+        f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        f" RAISE EXCEPTION '{words}'; END $$",
+        f"DROP TRIGGER IF EXISTS {name} ON {table}",
+        f"CREATE TRIGGER {name} BEFORE {update} ON {table} FOR EACH ROW"
+        f" WHEN ({when}) EXECUTE FUNCTION {name}()",
     ]

@@ -14,11 +14,11 @@ from runs.core.errors import DurableError
 from runs.engine import blobs
 from runs.engine.closing import line_of
 from runs.models.checkpoint import Checkpoint
-from runs.models.entry import IN_DOUBT, OPEN, LedgerEntry
+from runs.models.entry import COMPENSATED, DONE, IN_DOUBT, INTERRUPT, OPEN, LedgerEntry
 from runs.models.run import Run
+from runs.models.statuses import CANCELLED
 
 KEY, STATUS, REQUEST_DIGEST = 0, 2, 3
-LEAVES_THE_STEP = ("step", "complete")  # these count the step that they end; the others the one before
 
 _also: list[Callable[[Run], str | None]] = []
 
@@ -88,16 +88,21 @@ def _link(row: Checkpoint, before: str) -> Link:
 def _of_ledger(run: Run, links: list[Checkpoint], entries: list[LedgerEntry]) -> str | None:
     """Each entry against the last list that names it; a list that names an entry which is gone is a fault as well."""
     named: dict[tuple[int, str], tuple[int, list[object]]] = {}
+    done = 0
     for link in links:
-        step = link.step if link.kind in LEAVES_THE_STEP else link.step + 1
+        step = done + 1  # the one in progress, also where the checkpoint leaves it
+        done = link.step
         for line in codec.decode(link.entries):
             named[step, line[KEY]] = link.seq, line
     there = {(entry.step, entry.key): entry for entry in entries}
     for (step, key), (seq, _) in named.items():
         if (step, key) not in there:
             return f"Ledger entry {key!r} of step {step} is missing: checkpoint {seq} names it."
+    compensated = {entry.compensates_id for entry in entries if entry.compensates_id and entry.status == DONE}
     for place, entry in there.items():
-        if place in named:
+        if (entry.status == COMPENSATED) != (entry.pk in compensated):
+            fault = f"is {entry.status}, and {'a' if entry.pk in compensated else 'no'} compensation of it is done"
+        elif place in named:
             fault = _difference(run, entry, *named[place])
         else:
             fault = None if _in_progress(run, entry) else "was added: no checkpoint names it"
@@ -116,9 +121,14 @@ def _difference(run: Run, entry: LedgerEntry, seq: int, line: list[object]) -> s
         return "has another request than its digest says"
     if now == line:
         return None
-    pending = line[STATUS] in (OPEN, IN_DOUBT) and _in_progress(run, entry)
+    if now == [*line[:STATUS], COMPENSATED, *line[STATUS + 1 :]] and line[STATUS] == DONE:
+        return None  # a later checkpoint, of a step of its own, names the compensation
+    moves_on = line[STATUS] in (OPEN, IN_DOUBT) or (
+        entry.kind == INTERRUPT and now == [*line[:STATUS], CANCELLED, *line[STATUS + 1 :]]
+    )
+    pending = moves_on and _in_progress(run, entry)
     if pending and now[REQUEST_DIGEST] == line[REQUEST_DIGEST]:
-        return None  # answered, tried or settled since; the next checkpoint covers it
+        return None  # answered, tried, settled or superseded since; the next checkpoint covers it
     names = ("key", "kind", "status", "request", "result", "answered by", "answered at", "approval")
     changed = [name for name, was, is_ in zip(names, line, now, strict=True) if was != is_]
     return f"was changed after checkpoint {seq}: {', '.join(changed)}"

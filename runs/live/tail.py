@@ -6,12 +6,15 @@ import uuid
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any  # models of any app
 
 from django.db import connection, models
 
 from runs.live.gaps import Horizon, Seen
 from runs.live.watching import Changed
-from runs.models import Checkpoint, LedgerEntry
+from runs.models import Checkpoint, LedgerEntry, Signal
+
+Row = tuple[Any, ...]  # id, then the ids of what it is about
 
 MOST_ROWS = 5_000  # in one look at one table; the rest comes with the next
 LOOK_BACK = 200  # among the last rows, ids of transactions that are still under way may be missing
@@ -24,10 +27,14 @@ class Source:
     table: type[models.Model]
     names: Mapping[str, str]
 
+    def rows(self) -> models.QuerySet[Any, Row]:
+        return self.table._default_manager.order_by("pk").values_list("pk", *self.names.values())
+
 
 _sources: list[Source] = [
     Source(Checkpoint, {"run": "run_id"}),
     Source(LedgerEntry, {"run": "run_id"}),  # a long step shows what it has asked before it commits
+    Source(Signal, {"run": "run_id"}),
 ]
 
 
@@ -42,23 +49,22 @@ class Tail:
 
     def __init__(self) -> None:
         self.ends: list[tuple[Source, Seen]] = []
+        self.last_rows: dict[type[models.Model], Row] = {}
         self.has_more = False
 
     def look(self) -> Changed:
         """Of which things rows were added since the last look. The first one only finds the ends."""
         if not self.ends:
-            self.ends = [(source, _end_of(source)) for source in _sources]
+            self.ends = [(source, self._end_of(source)) for source in _sources]
             return {}
         horizon = _horizon() if any(seen.missing for _source, seen in self.ends) else None
         changed: defaultdict[str, set[uuid.UUID]] = defaultdict(set)
         has_more = False
         for source, seen in self.ends:
-            fields = list(source.names.values())
-            table = source.table._default_manager.order_by("pk").values_list("pk", *fields)
-            rows = list(table.filter(pk__gt=seen.last)[:MOST_ROWS])
-            has_more |= len(rows) == MOST_ROWS
+            rows = self._rows_of(source, seen)
+            has_more |= len(rows) >= MOST_ROWS
             if seen.missing:
-                rows += table.filter(pk__in=list(seen.missing))
+                rows += source.rows().filter(pk__in=list(seen.missing))
             new = seen.take([row[0] for row in rows], horizon)
             for key, *things in rows:
                 if key in new:
@@ -67,12 +73,31 @@ class Tail:
         self.has_more = has_more
         return changed
 
+    def _rows_of(self, source: Source, seen: Seen) -> list[Row]:
+        """What came after the last look. In order (SQLite) that begins with the last row seen: where that one is gone,
+        its id and those above it may have been given again (docs/adr/0012), and the table's end counts as new."""
+        if not seen.in_order:
+            return list(source.rows().filter(pk__gt=seen.last)[:MOST_ROWS])
+        rows = list(source.rows().filter(pk__gte=seen.last)[: MOST_ROWS + 1])
+        before = rows.pop(0) if rows and rows[0][0] == seen.last else None
+        if seen.last and before != self.last_rows.get(source.table):
+            rows = _last_of(source)
+            seen.last = rows[0][0] - 1 if rows else 0
+        if rows:
+            self.last_rows[source.table] = rows[-1]
+        return rows
 
-def _end_of(source: Source) -> Seen:
-    ids = list(source.table._default_manager.order_by("-pk").values_list("pk", flat=True)[:LOOK_BACK])
-    seen = Seen(last=min(ids, default=1) - 1, in_order=connection.vendor != "postgresql")
-    seen.take(ids)
-    return seen
+    def _end_of(self, source: Source) -> Seen:
+        rows = _last_of(source)
+        seen = Seen(last=rows[0][0] - 1 if rows else 0, in_order=connection.vendor != "postgresql")
+        seen.take([row[0] for row in rows])
+        if rows:
+            self.last_rows[source.table] = rows[-1]
+        return seen
+
+
+def _last_of(source: Source) -> list[Row]:
+    return list(source.rows().order_by("-pk")[:LOOK_BACK])[::-1]
 
 
 def _horizon() -> Horizon | None:

@@ -3,8 +3,21 @@
 from runs.models.blob import Blob, BlobUse
 from runs.models.checkpoint import Checkpoint
 from runs.models.entry import LedgerEntry
+from runs.models.fan_out import FanOut
 from runs.models.remark import Remark
 from runs.models.run import Run
+from runs.models.signal import Signal
 from runs.models.worker import GraphVersion, Worker
 
-__all__ = ["Blob", "BlobUse", "Checkpoint", "GraphVersion", "LedgerEntry", "Remark", "Run", "Worker"]
+__all__ = [
+    "Blob",
+    "BlobUse",
+    "Checkpoint",
+    "FanOut",
+    "GraphVersion",
+    "LedgerEntry",
+    "Remark",
+    "Run",
+    "Signal",
+    "Worker",
+]

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from django.db import models
 
-KINDS = ("start", "claim", "lost", "wake", "step", "wait", "retry", "complete", "fail", "cancel", "hand_back")
+KINDS = (
+    "start",
+    "claim",
+    "lost",
+    "wake",
+    "step",
+    "wait",
+    "retry",
+    "complete",
+    "fail",
+    "cancel",
+    "hand_back",
+    "migrate",
+    "compensate",
+)
 
 
 class Checkpoint(models.Model):

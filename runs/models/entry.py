@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any  # requests and results are any JSON
 
 from django.db import models
-from django.db.models import Case, F, Q, Value, When
+from django.db.models import Case, Exists, F, OuterRef, Q, Value, When
 
 from runs import hooks
 from runs.conf import conf
@@ -18,17 +18,30 @@ from runs.engine.announce import announce
 from runs.errors import Conflict, Invalid, TooEarly
 from runs.models.rules import Rule
 from runs.models.run import Run
+from runs.models.signal import Signal
 
 EFFECT, INTERRUPT, VALUE = "effect", "interrupt", "value"
-ENTRY_KINDS = (EFFECT, INTERRUPT, VALUE, "signal", "timer", "child")
+SIGNAL, TIMER, CHILD = "signal", "timer", "child"
+ENTRY_KINDS = (EFFECT, INTERRUPT, VALUE, SIGNAL, TIMER, CHILD)
 
 OPEN, DONE, IN_DOUBT = "open", "done", "in_doubt"
-ENTRY_STATUSES = (OPEN, DONE, "failed", IN_DOUBT, "compensated", "cancelled")
+COMPENSATED = "compensated"
+ENTRY_STATUSES = (OPEN, DONE, "failed", IN_DOUBT, COMPENSATED, "cancelled")
 
 
 class LedgerEntryQuerySet(models.QuerySet["LedgerEntry"]):
     def in_doubt(self) -> LedgerEntryQuerySet:
         return self.filter(status=IN_DOUBT)
+
+    def compensable(self) -> LedgerEntryQuerySet:
+        """Writes that are done, or may be, and have a compensation."""
+        sent = Q(status=IN_DOUBT) | Q(status=OPEN, tried_at__isnull=False)
+        return self.filter(sent | Q(status=DONE), write=True).exclude(compensation="")
+
+    def to_compensate(self) -> LedgerEntryQuerySet:
+        """The writes that are still to be undone, the latest first; without those that a person has given up on."""
+        given_up = self.model.objects.filter(compensates=OuterRef("pk"), status="failed")
+        return self.compensable().filter(~Exists(given_up), status=DONE).order_by("-id")
 
     def interrupts(self) -> LedgerEntryQuerySet:
         return self.filter(kind=INTERRUPT)
@@ -72,6 +85,30 @@ class LedgerEntry(models.Model):
         related_name="settlements",
         help_text="On a question <key>!: the entry in doubt that its answer settles.",
     )
+    compensation = models.CharField(
+        max_length=200,
+        blank=True,
+        default="",
+        help_text="Name of what undoes it, as declared when it was called.",
+    )
+    compensates = models.ForeignKey(
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="compensated_by",
+        db_index=False,
+        help_text="The write that this one undoes.",
+    )
+    child = models.ForeignKey(
+        "runs.Run",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="awaited_by",
+        db_index=False,
+        help_text="The run whose end answers it; a fan-out has many and names none.",
+    )
 
     objects = LedgerEntryQuerySet.as_manager()
 
@@ -90,12 +127,18 @@ class LedgerEntry(models.Model):
                 condition=Q(status=OPEN, answered_at=None) | ~Q(status=OPEN), name="entry_open_is_unanswered"
             ),
             Rule(condition=~Q(status=DONE) | Q(result__isnull=False), name="entry_done_has_result"),
+            # also the index of whether a write was undone
+            models.UniqueConstraint(
+                fields=["compensates"], condition=Q(compensates__isnull=False), name="entry_compensated_once"
+            ),
         ]
         indexes = [
             # the bell: interrupts whose deadline passed; Repair: what is in doubt
             models.Index(
                 fields=["status", "due_at"], condition=Q(status__in=[OPEN, IN_DOUBT]), name="entry_open"
             ),
+            # a child's end: who waits for it
+            models.Index(fields=["child"], condition=Q(child__isnull=False), name="entry_of_child"),
         ]
 
     def __str__(self) -> str:
@@ -169,11 +212,34 @@ class LedgerEntry(models.Model):
         hooks.interrupt_closed.send(sender=LedgerEntry, run=run, entry=self, outcome=outcome, now=now)
         return outcome
 
+    def look(self, now: datetime) -> None:
+        """Answer an open wait if it is over: by the oldest unread signal of its name, which it consumes, or the clock.
+
+        A signal that came at or after the deadline is too late, also where no worker has looked until now: it stays
+        unread, and the wait has timed out.
+        """
+        came = Signal.objects.for_wait(self.run_id, self.name, self.due_at) if self.kind == SIGNAL else None
+        if came is not None:
+            self._close(now, came.by, status=DONE, result=came.payload)
+            if Signal.objects.unread().filter(pk=came.pk).update(consumed_by=self) != 1:
+                raise Conflict(f"{self.key}: its signal was read in the meantime.")
+        elif self.due_at is not None and self.due_at <= now and self.kind == TIMER:
+            self._close(now, "the clock", status=DONE, result="null")
+        elif self.due_at is not None and self.due_at <= now:
+            missed = f"No signal {self.name!r} came before {self.due_at:%Y-%m-%d %H:%M:%S} UTC."
+            self._close(now, "the deadline", status="failed", error_kind="expired", error=missed)
+
+    def _close(self, now: datetime, by: str, **changes: Any) -> None:
+        changes |= {"answered_at": now, "answered_by": by, "effective_at": now}
+        if LedgerEntry.objects.filter(pk=self.pk, status=OPEN).update(**changes) != 1:
+            raise Conflict(f"{self.key}: it is not open any more.")
+        self.refresh_from_db()
+
     def reopen(self, run: Run, now: datetime) -> str:
         """Undo an answer that nothing has taken; "open", or "expired" when its deadline has passed meanwhile."""
         if self.settles_id is not None:
             raise Conflict("A settlement cannot be undone: the call it speaks of is settled.")
-        if run.ended or run.step + 1 != self.step:
+        if run.ended or run.ending or run.step + 1 != self.step:
             raise Conflict(f"Too late to undo: run {run.short_id} is {run.status} and has left that step.")
         changed = LedgerEntry.objects.filter(pk=self.pk, status=DONE, taken_at=None).update(
             status=OPEN,
@@ -196,6 +262,17 @@ class LedgerEntry(models.Model):
         wake(run, self.due_at)
         return OPEN
 
+    def postpone(self, run: Run, due_at: datetime, now: datetime) -> None:
+        """Move the deadline of an open question. Counts as an answer: the run looks again, and parks until then.
+
+        Raises Conflict if it is answered, or the old deadline has passed.
+        """
+        still_open = LedgerEntry.objects.filter(pk=self.pk, status=OPEN, due_at__gt=now)
+        if still_open.update(due_at=due_at) != 1:
+            raise Conflict(f"{self.name}: it is not open any more, or its deadline has passed.")
+        self.refresh_from_db()
+        wake(run, due_at)
+
     def settle(self, run: Run, by: str, outcome: str, result: Any, reason: str, now: datetime) -> None:
         """Say what became of an effect in doubt: happened, not_happened or give_up (DESIGN section 6).
 
@@ -215,7 +292,7 @@ class LedgerEntry(models.Model):
         )
         if changes["status"] != OPEN:
             changes |= {"answered_at": now, "answered_by": by[:200], "effective_at": now, "taken_at": now}
-        elif run.ended:
+        elif run.ended or run.ending and self.compensates_id is None:
             changes |= {"status": "cancelled", "answered_at": now, "answered_by": by[:200]}
         else:
             changes |= {"answered_at": None, "answered_by": ""}
@@ -223,6 +300,10 @@ class LedgerEntry(models.Model):
             changes["error"] = storable_text(f"{self.error} Settled by {by}: {reason}".strip())
         if LedgerEntry.objects.filter(pk=self.pk, status=IN_DOUBT).update(**changes) != 1:
             raise Conflict(f"{self.key} was settled in the meantime.")
+        if self.compensates_id is not None and changes["status"] == DONE:
+            undone = LedgerEntry.objects.filter(pk=self.compensates_id, status=DONE)
+            if undone.update(status=COMPENSATED) != 1:
+                raise Conflict(f"{self.key}: what it undoes is not done.")
         self.refresh_from_db()
 
     def _settle_by_answer(self, run: Run, result: dict[str, Any], by: str, now: datetime) -> None:

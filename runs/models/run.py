@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
     from runs.models.checkpoint import Checkpoint
+    from runs.models.signal import Signal
 
 LONGEST_REASON = 10_000
+MOST_AT_ONCE = 100  # children that a cancel cancels itself; workers go on with the rest
 PRIORITIES = ((0, "urgent"), (1, "high"), (2, "normal"), (3, "low"))
 
 
@@ -77,7 +79,9 @@ class Run(models.Model):
     graph = models.CharField(max_length=100)
     version = models.IntegerField()
     status = models.CharField(max_length=12, default="created")
-    ending = models.CharField(max_length=12, blank=True, default="")
+    ending = models.CharField(
+        max_length=12, blank=True, default="", help_text="How it ends once what it did is undone."
+    )
     node = models.CharField(max_length=100)
     step = models.IntegerField(default=0, help_text="Nodes committed.")
     seq = models.IntegerField(default=0, help_text="The latest checkpoint.")
@@ -97,6 +101,27 @@ class Run(models.Model):
         "self", null=True, blank=True, on_delete=models.PROTECT, related_name="children"
     )
     root = models.UUIDField(help_text="Correlation id: the run at the top of the family.")
+    depth = models.SmallIntegerField(default=0, help_text="How many ancestors it has.")
+    detached = models.BooleanField(default=False, help_text="It goes on when its parent ends.")
+    fan_out = models.ForeignKey(
+        "runs.FanOut",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="children",
+        db_index=False,
+        help_text="The fan-out of its parent that it is one of.",
+    )
+    item = models.PositiveIntegerField(null=True, blank=True, help_text="Its number there, from 0.")
+    told = models.CharField(
+        max_length=12,
+        blank=True,
+        default="",
+        help_text="The status that its parent was told, once, at its end.",
+    )
+    cascade_at = models.DateTimeField(
+        null=True, blank=True, help_text="It has ended: when to go on cancelling what it leaves behind."
+    )
     key = models.CharField(max_length=200, null=True, blank=True)
     labels = models.TextField(default="{}")
     created_by = models.ForeignKey(
@@ -127,14 +152,26 @@ class Run(models.Model):
             Rule(condition=Q(status__in=STATUSES), name="run_status_known"),
             Rule(condition=Q(wake_at=None) | ~Q(status__in=ENDED), name="run_ended_never_wakes"),
             Rule(
-                condition=Q(status="waiting") | Q(status__in=ENDED) | Q(wake_at__isnull=False),
+                condition=Q(status="waiting")
+                | Q(status__in=ENDED)
+                | Q(wake_at__isnull=False)
+                | Q(status="created", fan_out__isnull=False),  # its turn has not come
                 name="run_live_always_wakes",
             ),
             Rule(condition=Q(leased_by=None) | Q(status="running"), name="run_lease_only_while_running"),
+            Rule(
+                condition=Q(ending="")
+                | Q(ending__in=(FAILED, CANCELLED), status__in=("running", "waiting", "retrying")),
+                name="run_ending_while_compensated",
+            ),
             Rule(condition=Q(key=None) | Q(key__regex=r"\S"), name="run_key_not_blank"),
             Rule(condition=Q(graph__regex=r"\S"), name="run_graph_not_blank"),
             Rule(condition=Q(priority__range=(0, 3)), name="run_priority_known"),
             models.UniqueConstraint(fields=["graph", "key"], name="run_key_once_a_graph"),
+            # also the index of a fan-out's children, in order
+            models.UniqueConstraint(
+                fields=["fan_out", "item"], condition=Q(fan_out__isnull=False), name="run_once_an_item"
+            ),
         ]
         indexes = [
             # the claim: due runs by priority, then by how long they have waited
@@ -144,6 +181,8 @@ class Run(models.Model):
             models.Index(fields=["graph", "-id"], name="run_of_graph"),  # the list of one graph, newest first
             models.Index(fields=["root"], name="run_of_family"),
             models.Index(fields=["status", "-id"], name="run_by_status"),  # the list by status, and Repair
+            # the chore: what ended runs leave behind
+            models.Index(fields=["cascade_at"], condition=Q(cascade_at__isnull=False), name="run_to_cascade"),
         ]
 
     def __str__(self) -> str:
@@ -169,25 +208,67 @@ class Run(models.Model):
 
         return StoredState.load(self.id, self.seq if seq is None else seq).tree
 
-    def cancel(self, by: str, reason: str) -> Checkpoint:
+    def signal(self, name: str, payload: object = None, key: str | None = None, by: str = "system") -> Signal:
+        """Tell the run something; it is kept until a node waits for a signal of that name, and wakes a waiting run.
+
+        The same `key` is accepted once: sent again, it returns the signal that is there. Raises Invalid for what may
+        not be stored, Conflict when the run has ended or the key was used for something else.
+        """
+        from runs.engine.durably import durably
+        from runs.models.entry import wake
+        from runs.models.signal import Letter
+
+        letter = Letter(name, payload, key, by)
+
+        def put() -> Signal:
+            with transaction.atomic():
+                run, now = Run.objects.lock(self.pk)
+                if (there := letter.earlier(run)) is not None:
+                    return there
+                signal = letter.put(run, now)
+                wake(run, now)
+            return signal
+
+        return put() if key is None else durably(put)  # without a key, a second try might be a second signal
+
+    def migrate(self, by: str, reason: str) -> Checkpoint:
+        """Take a live run to the newest version that its own can be migrated to here, whoever drives it.
+
+        The fence is raised, and the run is due now: its node is executed anew. A worker does it by itself once nobody
+        serves the run's version; this is for before that. Raises Invalid for a reason that is missing or may not be
+        stored, Conflict when it cannot be.
+        """
+        from runs.engine import migrating
+
+        _refuse_unfit(reason, "migrated")
+        checkpoint = migrating.migrate(self.pk, by, reason)
+        self.refresh_from_db()
+        return checkpoint
+
+    def cancel(self, by: str, reason: str, compensate: bool = False) -> Checkpoint:
         """End the run now, whoever drives it: the fence is raised, open questions close, an open write is in doubt.
 
-        Raises Invalid for a reason that is missing or may not be stored, Conflict when the run has ended.
+        Its children are cancelled as well, unless they are detached: many of them soon after, by workers. With
+        `compensate` workers first undo what it did, as its tools declare, and then it is cancelled. Cancelled
+        without it while that goes on, it ends at once, and the rest stays done. Raises Invalid for a reason that is
+        missing or may not be stored, Conflict when the run has ended or is undoing what it did already.
         """
+        from runs.engine import compensating
         from runs.engine.closing import close_step
+        from runs.engine.family import cancel_children, ended, lock_with_parent
         from runs.engine.transition import move
-        from runs.hooks import run_ended
 
-        if not reason.strip():
-            raise Invalid("Say why the run is cancelled.", {"reason": ["A reason is needed."]})
-        if len(reason) > LONGEST_REASON:
-            said = f"Too long: {len(reason)} characters, {LONGEST_REASON} are the most."
-            raise Invalid(f"reason: {said}", {"reason": [said]})
-        secrets.refuse(reason, "reason")
+        _refuse_unfit(reason, "cancelled")
         with transaction.atomic():
-            run, now = Run.objects.lock(self.pk)
+            run, now = lock_with_parent(self.pk)
             if run.status not in LIVE:
                 raise Conflict(f"Run {run.short_id} is {run.status}; only a live run can be cancelled.")
+            if compensate and run.ending:
+                raise Conflict(f"Run {run.short_id} is undoing what it did already.")
+            if compensate and compensating.is_needed(run.pk):
+                checkpoint = compensating.begin(run, now, CANCELLED, actor=by, reason=reason)
+                self.refresh_from_db()
+                return checkpoint
             lines = close_step(run, "cancelled", now, ended=True)
             checkpoint = move(
                 run,
@@ -197,14 +278,26 @@ class Run(models.Model):
                 reason=reason,
                 lines=lines.values(),
                 status=CANCELLED,
+                ending="",
                 wake_at=None,
                 leased_by=None,
                 fence=run.fence + 1,
                 finished_at=now,
             )
-            run_ended.send(sender=Run, run=run, now=now)
+            ended(run, now)
+        if run.cascade_at is not None:
+            cancel_children(run.pk, most=MOST_AT_ONCE)
         self.refresh_from_db()
         return checkpoint
+
+
+def _refuse_unfit(reason: str, what: str) -> None:
+    if not reason.strip():
+        raise Invalid(f"Say why the run is {what}.", {"reason": ["A reason is needed."]})
+    if len(reason) > LONGEST_REASON:
+        said = f"Too long: {len(reason)} characters, {LONGEST_REASON} are the most."
+        raise Invalid(f"reason: {said}", {"reason": [said]})
+    secrets.refuse(reason, "reason")
 
 
 def _uuid(name: str, digits: str) -> uuid.UUID:

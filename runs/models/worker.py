@@ -2,7 +2,27 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from django.db import models
+
+from runs.conf import conf
+from runs.core import codec
+
+LIVE_BEATS = 2.5
+LEAST_LIVE_SECONDS = 3.0  # of a test's short lease: a loaded machine beats late
+
+
+class WorkerQuerySet(models.QuerySet["Worker"]):
+    def seen_lately(self, now: datetime) -> WorkerQuerySet:
+        """Those that live as far as their heartbeats tell."""
+        seconds = max(LIVE_BEATS * conf.heartbeat_seconds, LEAST_LIVE_SECONDS)
+        return self.filter(seen_at__gte=now - timedelta(seconds=seconds))
+
+    def serves(self) -> set[tuple[str, int]]:
+        """(graph, version) of all that they serve."""
+        rows = self.values_list("serves", flat=True)
+        return {(name, version) for row in rows for name, version in codec.loads(row)}
 
 
 class Worker(models.Model):
@@ -23,6 +43,8 @@ class Worker(models.Model):
         max_length=40, blank=True, default="", help_text="The bell that this shift answers."
     )
     stopping = models.BooleanField(default=False)
+
+    objects = WorkerQuerySet.as_manager()
 
     class Meta:
         indexes = [models.Index(fields=["seen_at"], name="worker_seen")]

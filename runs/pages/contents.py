@@ -11,10 +11,12 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from runs.core.errors import DurableError
+from runs.engine.holding import Held, held, wants_worker
 from runs.engine.state import StoredState
 from runs.models import Blob, Checkpoint, GraphVersion, LedgerEntry, Run
-from runs.pages import elsewhere, sentences, words
+from runs.pages import elsewhere, sentences, undoing, words
 from runs.pages.differences import ABSENT, Difference, differences
+from runs.pages.mailbox import Mail, mailbox
 from runs.pages.pictures import Picture, draw
 from runs.pages.story import Story, tell
 from runs.pages.timeline import Timeline, lay_out
@@ -64,6 +66,12 @@ class EntryView:
     remarks: list[Any]
     open: bool
     page: str = ""  # where it is decided
+    undone_by: LedgerEntry | None = None
+
+    @property
+    def shown(self) -> str:
+        """The status that people see: a wait that timed out has not failed."""
+        return sentences.shown(self.entry)
 
 
 class RunPage:
@@ -91,7 +99,9 @@ class RunPage:
     def entries(self) -> list[LedgerEntry]:
         """The latest ones, newest first."""
         rows = (
-            self.run.entries.order_by("-step", "-pk").select_related("decided_by").prefetch_related("remarks")
+            self.run.entries.order_by("-step", "-pk")
+            .select_related("decided_by", "compensates")
+            .prefetch_related("remarks")
         )
         return list(rows[:ENTRIES_SHOWN])
 
@@ -103,7 +113,28 @@ class RunPage:
     def sentence(self) -> sentences.Sentence:
         current = [entry for entry in self.entries if entry.step == self.run.step + 1]
         pressing = [entry for entry in self.entries if entry.status == "in_doubt"]
-        return sentences.about(self.run, [*pressing, *current], self.last, self.now)
+        held = self.unserved if wants_worker(self.run, self.now) else None
+        said = sentences.about(self.run, [*pressing, *current], self.last, self.now, held)
+        return undoing.told(self.run, said, self.undoing)
+
+    @cached_property
+    def undoing(self) -> undoing.Progress | None:
+        """How far what it did is undone; None for a run that undoes nothing."""
+        begun = self.run.ending or any(entry.compensates_id is not None for entry in self.entries)
+        return undoing.Progress.of(self.run) if begun else None
+
+    @cached_property
+    def compensable(self) -> int:
+        """How many writes a cancel could undo; 0 where it would undo nothing or does so already."""
+        return 0 if self.run.ended or self.run.ending else self.run.entries.compensable().count()
+
+    @cached_property
+    def unserved(self) -> Held | None:
+        """Why no worker takes the run, or would take it once it is due."""
+        run = self.run
+        if run.ended or run.leased_by is not None:
+            return None
+        return held([(run.graph, run.version)], self.now).get((run.graph, run.version))
 
     @property
     def last(self) -> Checkpoint | None:
@@ -188,6 +219,10 @@ class RunPage:
         )
 
     @cached_property
+    def _undone_by(self) -> dict[int, LedgerEntry]:
+        return {entry.compensates_id: entry for entry in self.entries if entry.compensates_id is not None}
+
+    @cached_property
     def _elsewhere(self) -> dict[int, str]:
         return elsewhere.addresses([entry for entry in self.entries if entry.kind == "interrupt"])
 
@@ -199,6 +234,14 @@ class RunPage:
     @cached_property
     def ledger(self) -> list[EntryView]:
         return [self._entry(entry) for entry in self.entries]
+
+    @cached_property
+    def mailbox(self) -> list[Mail]:
+        return mailbox(self.run)
+
+    @property
+    def undelivered(self) -> bool:
+        return any(mail.status == "undelivered" for mail in self.mailbox)
 
     @cached_property
     def blobs(self) -> list[Blob]:
@@ -223,6 +266,7 @@ class RunPage:
             list(entry.remarks.all()),
             open=entry.pk == self.entry,
             page=self._elsewhere.get(entry.pk, ""),
+            undone_by=self._undone_by.get(entry.pk),
         )
 
 
@@ -240,7 +284,7 @@ class RunRow:
 
 
 def rows(runs: Sequence[Run], now: datetime) -> list[RunRow]:
-    """The lines for these runs, with two queries for all of them."""
+    """The lines for these runs, with two queries for all of them, and two more if one wants a worker."""
     asked: dict[Any, list[LedgerEntry]] = {}
     pressing = LedgerEntry.objects.filter(run__in=runs, status__in=("open", "in_doubt")).order_by("opened_at")
     for entry in pressing:
@@ -250,8 +294,17 @@ def rows(runs: Sequence[Run], now: datetime) -> list[RunRow]:
         if run.status in ("retrying", "cancelled", "running"):
             heads |= Checkpoint.objects.filter(run=run.pk, seq=run.seq)
     last = {checkpoint.run_id: checkpoint for checkpoint in heads.defer(*HEAVY)}
+    due = [run for run in runs if wants_worker(run, now)]
+    whys = held({(run.graph, run.version) for run in due}, now)
+    why = {run.pk: whys.get((run.graph, run.version)) for run in due}
     return [
-        RunRow(run, sentences.about(run, asked.get(run.pk, []), last.get(run.pk), now), title(run))
+        RunRow(
+            run,
+            undoing.told(
+                run, sentences.about(run, asked.get(run.pk, []), last.get(run.pk), now, why.get(run.pk)), None
+            ),
+            title(run),
+        )
         for run in runs
     ]
 

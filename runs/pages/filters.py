@@ -29,7 +29,10 @@ TRIES = ("2", "3", "5", "10")
 
 @dataclass(frozen=True)
 class RunFilter:
-    """`still`: a live run without progress for at least that long. `before`: the id above which a page begins."""
+    """`still`: a live run without progress for at least that long. `family`: the id of the run at the top of one.
+
+    `before`: the id above which a page begins.
+    """
 
     status: str = ""
     graph: str = ""
@@ -37,6 +40,7 @@ class RunFilter:
     still: str = ""
     tries: str = ""
     label: str = ""
+    family: str = ""
     before: str = ""
 
     @classmethod
@@ -49,6 +53,7 @@ class RunFilter:
             still=_among(query.get("still"), STILL),
             tries=_among(query.get("tries"), TRIES),
             label=_written(query, "label")[:200],
+            family=query.get("family", "") if is_id(query.get("family", "")) else "",
             before=query.get("before", "") if is_id(query.get("before", "")) else "",
         )
 
@@ -60,6 +65,7 @@ class RunFilter:
             "still": self.still,
             "tries": self.tries,
             "label": self.label,
+            "family": self.family,
         }
         return {name: value for name, value in {"status": self.status, **named}.items() if value}
 
@@ -91,6 +97,8 @@ class RunFilter:
             name, _, value = self.label.partition(":")
             pair = f"{json.dumps(name.strip(), ensure_ascii=False)}:{json.dumps(value.strip(), ensure_ascii=False)}"
             runs = runs.filter(labels__contains=pair)
+        if self.family:
+            runs = runs.filter(root=self.family)
         if self.text:
             runs = runs.filter(_about(self.text))
         return runs
@@ -109,6 +117,9 @@ class RunFilter:
             words.append((_("%(count)s tries or more") % {"count": self.tries}, self.without("tries")))
         if self.label:
             words.append((_("label %(label)s") % {"label": self.label}, self.without("label")))
+        if self.family:
+            top = uuid.UUID(self.family).hex[-6:]
+            words.append((_("family of %(run)s") % {"run": top}, self.without("family")))
         return words
 
 

@@ -7,17 +7,24 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from runs.core import codec
 from runs.core.errors import CodecError
+from runs.engine.holding import NEEDS_DEPLOY, NEEDS_MIGRATION, Held
 from runs.pages import words
 
 if TYPE_CHECKING:
     from runs.models import Checkpoint, LedgerEntry, Run
 
 FIRST_LINE = 160  # letters of an error that fit into a sentence
+WAITS_TOLD = 3  # in one sentence; more of them are counted
+WAITS = frozenset(
+    {"interrupt", "signal", "timer", "child"}
+)  # kinds of entries that a run can wait for without a worker
 
 
 @dataclass(frozen=True)
@@ -30,9 +37,23 @@ class Sentence:
     due_at: datetime | None = None
 
 
-def about(run: Run, entries: Iterable[LedgerEntry], last: Checkpoint | None, now: datetime) -> Sentence:
-    """The run as it stands. `entries` are those of the step in progress that are open or in doubt."""
+def about(
+    run: Run,
+    entries: Iterable[LedgerEntry],
+    last: Checkpoint | None,
+    now: datetime,
+    held: Held | None = None,
+) -> Sentence:
+    """The run as it stands. `entries` are those of the step in progress that are open or in doubt.
+
+    `held`: why no worker takes it, if it is due.
+    """
     entries = list(entries)
+    if held is not None:
+        needs = {NEEDS_DEPLOY: _("needs deploy"), NEEDS_MIGRATION: _("needs migration")}[held.needs]
+        text = _("Held, %(needs)s: no worker serves version %(version)s")
+        since = last.at if last is not None else run.created_at
+        return Sentence(text % {"needs": needs, "version": run.version}, "held", since)
     doubtful = next((entry for entry in entries if entry.status == "in_doubt"), None)
     if doubtful is not None and run.ended:
         ended = _SENTENCES[run.status](run, entries, last, now)
@@ -48,15 +69,15 @@ def about(run: Run, entries: Iterable[LedgerEntry], last: Checkpoint | None, now
 
 
 def _created(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now: datetime) -> Sentence:
+    if run.wake_at is None:
+        return Sentence(
+            _("Waiting for its turn among the children of its parent"), run.status, run.created_at
+        )
     return Sentence(_("Waiting for a worker to begin"), run.status, run.created_at)
 
 
 def _running(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now: datetime) -> Sentence:
     since = last.at if last is not None else run.created_at
-    if run.ending:
-        return Sentence(
-            _("Undoing what was done, then %(ending)s") % {"ending": run.ending}, run.status, since
-        )
     if run.wake_at is not None and run.wake_at < now:
         return Sentence(
             _("Its worker fell silent at %(node)s; the next one takes it over") % {"node": run.node},
@@ -70,7 +91,7 @@ def _running(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now:
 
 
 def _waiting(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now: datetime) -> Sentence:
-    open_ones = [entry for entry in entries if entry.status == "open" and entry.kind == "interrupt"]
+    open_ones = [entry for entry in entries if entry.status == "open" and entry.kind in WAITS]
     since = min((entry.opened_at for entry in open_ones), default=last.at if last else run.created_at)
     due_at = min((entry.due_at for entry in open_ones if entry.due_at), default=None)
     if not open_ones:
@@ -88,19 +109,40 @@ def _waiting(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now:
                 _("Answered by %(by)s; about to go on") % {"by": answered.answered_by}, run.status, since
             )
         return Sentence(_("Waiting at %(node)s") % {"node": run.node}, run.status, since)
-    if len(open_ones) > 1:
+    told = open_ones if all(entry.kind == "interrupt" for entry in open_ones) else None
+    if len(open_ones) > WAITS_TOLD or told is not None and len(told) > 1:
         text = ngettext("Waiting for %(many)s answer", "Waiting for %(many)s answers", len(open_ones))
         return Sentence(text % {"many": len(open_ones)}, run.status, since, due_at)
-    asked = stored(open_ones[0].request)
-    people = reviewers(asked)
-    question = words.printable(asked.get("question") or open_ones[0].name)
-    text = _("Waiting for %(people)s to answer “%(question)s”") % {"people": people, "question": question}
-    return Sentence(text, run.status, since, due_at)
+    each = _(" and ").join(map(_awaited, sorted(open_ones, key=lambda entry: (entry.opened_at, entry.pk))))
+    return Sentence(_("Waiting for %(each)s") % {"each": each}, run.status, since, due_at)
+
+
+def _awaited(entry: LedgerEntry) -> str:
+    """What an open wait waits for, as the end of a sentence."""
+    if entry.kind == "timer":
+        return _("its timer")
+    if entry.kind == "child":
+        return _awaited_children(entry)
+    if entry.kind == "signal":
+        return _("the signal “%(name)s”") % {"name": words.printable(entry.name)}
+    asked = stored(entry.request)
+    question = words.printable(asked.get("question") or entry.name)
+    return _("%(people)s to answer “%(question)s”") % {"people": reviewers(asked), "question": question}
+
+
+def _awaited_children(entry: LedgerEntry) -> str:
+    items = (stored(entry.request) or {}).get("items")
+    if not isinstance(items, int):
+        return _("its child %(graph)s") % {"graph": words.printable(entry.name)}
+    text = ngettext("its %(many)s child %(graph)s", "its %(many)s children %(graph)s", items)
+    return text % {"many": items, "graph": words.printable(entry.name)}
 
 
 def _retrying(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now: datetime) -> Sentence:
     reason = first_line(last.reason if last is not None and last.reason else run.error)
     text = _("Try %(attempt)s of %(node)s failed") % {"attempt": run.attempt, "node": run.node}
+    if run.ending:
+        text = _("A try failed")
     if reason:
         text = f"{text}: {reason}"
     begin = last.at if last else None
@@ -163,6 +205,7 @@ KINDS = {
     "hand_back": gettext_lazy("handed back"),
     "repair": gettext_lazy("repaired"),
     "migrate": gettext_lazy("migrated"),
+    "compensate": gettext_lazy("begins to undo"),
     "fork": gettext_lazy("forked"),
 }
 
@@ -179,8 +222,10 @@ def happened(event: Checkpoint) -> str:
         "lost": _("Its worker died or fell silent"),
         "retry": _("Try %(attempt)s failed") % {"attempt": event.attempt},
         "hand_back": _("Handed back by %(actor)s") % {"actor": actor(event.actor)},
+        "compensate": _("Began to undo what was done"),
         "fail": _("Failed"),
         "cancel": _("Cancelled by %(actor)s") % {"actor": actor(event.actor)},
+        "migrate": _("Migrated by %(actor)s") % {"actor": actor(event.actor)},
     }.get(event.kind, kind(event))
     return f"{said}: {reason}" if reason and event.kind != "lost" else said
 
@@ -188,6 +233,16 @@ def happened(event: Checkpoint) -> str:
 def asked(entry: LedgerEntry) -> str:
     """What an entry asks, in a line: the question, or the call with its arguments."""
     request = stored(entry.request)
+    if entry.compensates_id is not None and isinstance(request, dict):
+        request = request.get("arguments")  # of the call that is undone
+    if entry.kind == "child" and isinstance(request, dict):
+        given = request.get("input", request.get("run"))
+        return _short(given, 120) if given is not None else _awaited_children(entry)
+    if entry.kind == "signal":
+        return _("the signal “%(name)s”") % {"name": words.printable(entry.name)}
+    if entry.kind == "timer" and entry.due_at is not None:
+        until = date_format(timezone.localtime(entry.due_at), "D j M Y, H:i:s T")
+        return _("until %(moment)s") % {"moment": until}
     if entry.kind == "interrupt" and isinstance(request, dict) and request.get("question"):
         return words.printable(str(request["question"]))
     if isinstance(request, dict):
@@ -203,14 +258,44 @@ def answered(entry: LedgerEntry) -> str:
     if entry.result is None:
         return ""
     result = stored(entry.result)
+    if entry.kind == "timer":
+        return ""
+    if entry.kind == "child" and isinstance(result, dict):
+        return _ended(result)
+    if entry.kind == "signal":
+        by = actor(entry.answered_by)
+        if result is None:
+            return _("came from %(by)s") % {"by": by}
+        return _("%(payload)s, from %(by)s") % {"payload": _short(result, 120), "by": by}
     if entry.kind == "interrupt" and isinstance(result, dict) and (outcome := result.get("outcome")):
         said = str(words.status_word(outcome).word)
         return _("%(said)s by %(by)s") % {"said": said, "by": result["by"]} if result.get("by") else said
     return _short(result, 120)
 
 
+def _ended(result: dict[str, Any]) -> str:
+    """How a child ended, or how many of many did in each way."""
+    if "status" not in result:
+        told = [(many, words.status_word(status).word) for status, many in result.items() if many]
+        return ", ".join(f"{many} {str(word).lower()}" for many, word in told)
+    said = str(words.status_word(result["status"]).word)
+    reason = first_line(result.get("error") or "")
+    return f"{said}: {reason}" if reason else said
+
+
+def shown(entry: LedgerEntry) -> str:
+    """The status that people see: a wait that timed out has not failed."""
+    return "expired" if entry.kind in WAITS and entry.error_kind == "expired" else entry.status
+
+
 def reviewers(request: dict[str, Any]) -> str:
-    """Who is asked: pm, or 2 of pm, or ops or ada."""
+    """Who is asked: pm, or 2 of pm, or ops or ada, or 2 of pm, then finance."""
+    if stages := [stage for stage in request.get("stages") or () if stage["needed"]]:
+        return _(", then ").join(_people(stage) for stage in stages)
+    return _people(request)
+
+
+def _people(request: dict[str, Any]) -> str:
     named = [str(name) for name in request.get("reviewers") or []]
     people = _(" or ").join(named) if named else _("a person")
     quorum = request.get("quorum") or 1

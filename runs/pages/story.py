@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     from runs.models import Checkpoint, LedgerEntry, Run
 
 COMMITS = frozenset({"step", "complete"})
-RESTS = frozenset({"start", "wait", "retry", "lost", "hand_back"})  # nobody works until the next checkpoint
-TOLD = frozenset({"lost", "retry", "hand_back", "fail", "cancel", "repair"})  # what befell a step
+RESTS = frozenset(
+    {"start", "wait", "retry", "lost", "hand_back", "compensate"}
+)  # nobody works until the next checkpoint
+TOLD = frozenset(
+    {"lost", "retry", "hand_back", "fail", "cancel", "repair", "migrate", "compensate"}
+)  # what befell it
 
 
 @dataclass
@@ -94,8 +98,9 @@ def tell(run: Run, checkpoints: Sequence[Checkpoint], entries: Sequence[LedgerEn
         if before is not None and before.kind in RESTS:
             idle.append((before.at, checkpoint.at))
         commits = checkpoint.kind in COMMITS
-        if at is None and not (commits and before is None):
-            at = Step(checkpoint.step + (not commits), checkpoint.node, begin)
+        leaves = commits or checkpoint.kind == "migrate" and (before is None or checkpoint.step > before.step)
+        if at is None and not (leaves and before is None):
+            at = Step(checkpoint.step + (not leaves), checkpoint.node, begin)
             steps.append(at)
         if at is not None:
             at.checkpoint = checkpoint.seq
@@ -103,7 +108,9 @@ def tell(run: Run, checkpoints: Sequence[Checkpoint], entries: Sequence[LedgerEn
                 at.end, at.status = checkpoint.at, "completed"
             elif checkpoint.kind in TOLD:
                 at.events.append(checkpoint)
-        if commits:
+            if leaves and not commits:
+                at.end, at.status = checkpoint.at, "superseded"
+        if leaves:
             at, begin = None, checkpoint.at
         before = checkpoint
     last = checkpoints[-1]

@@ -20,6 +20,8 @@ EVENT_ICONS = {
     "lost": "kill",
     "retry": "retrying",
     "hand_back": "resume",
+    "migrate": "retrying",
+    "compensate": "undo",
     "cancel": "cancelled",
 }
 NOTE_ROOM = 30.0  # per cent that a note beside a bar needs
@@ -100,17 +102,18 @@ def _rows(step: Step, axis: waterfall.Axis, story: Story, now: datetime) -> Iter
 
 def _entry(entry: LedgerEntry, axis: waterfall.Axis, story: Story) -> Row:
     end = entry.answered_at or story.end
-    if entry.kind == "interrupt":
+    waits = entry.kind in sentences.WAITS
+    if waits:
         look = "wait"
     else:
         look = "doubt" if entry.status == "in_doubt" else "effect"
-    answer = sentences.answered(entry) if entry.kind == "interrupt" and entry.answered_at else ""
+    answer = sentences.answered(entry) if waits and entry.answered_at else ""
     tries = ngettext("%(many)s try", "%(many)s tries", entry.attempts) % {"many": entry.attempts}
     return Row(
-        sentences.asked(entry) if entry.kind == "interrupt" else entry.name,
+        sentences.asked(entry) if waits else entry.name,
         ICONS.get(entry.kind, "value"),
         words.status_word(
-            "waiting" if look == "wait" and entry.status in ("open", "done") else entry.status
+            "waiting" if waits and entry.status in ("open", "done") else sentences.shown(entry)
         ).slug,
         words.span(end - entry.opened_at) if end > entry.opened_at else "",
         [Bar(look, axis.place(entry.opened_at, end))],

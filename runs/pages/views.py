@@ -18,6 +18,7 @@ from runs.errors import Refusal
 from runs.models import Blob, Run
 from runs.models.statuses import STATUSES
 from runs.pages.contents import RunPage, rows
+from runs.pages.family import family
 from runs.pages.filters import PAGE, STILL, TRIES, RunFilter, counted, is_id
 
 BYTES = "application/octet-stream"
@@ -72,11 +73,18 @@ def run_cancellation(request: HttpRequest, run_id: UUID) -> HttpResponse:
         messages.error(request, _("Not cancelled: say why, for it goes into the trail."))
         return redirect(run)
     try:
-        run.cancel(f"user {request.user.get_username()}", reason)
+        run.cancel(
+            f"user {request.user.get_username()}", reason, compensate=request.POST.get("compensate") == "on"
+        )
     except Refusal as refusal:
         messages.error(request, refusal.message)
     else:
-        messages.success(request, _("Run %(run)s is cancelled.") % {"run": run.short_id})
+        done = (
+            _("Run %(run)s undoes what it did, and is cancelled then.")
+            if run.ending
+            else _("Run %(run)s is cancelled.")
+        )
+        messages.success(request, done % {"run": run.short_id})
     return redirect(run)
 
 
@@ -117,13 +125,14 @@ def _one(request: HttpRequest, run_id: UUID) -> dict[str, Any]:
         "now": page.now,
         "page": page,
         "run": run,
+        "family": family(run, request.user, page.now),
         "query": request.GET.urlencode(),
         "may_operate": may_operate,
     }
 
 
 def _visible(request: HttpRequest, run_id: UUID) -> Run:
-    runs = Run.objects.visible_to(request.user).select_related("created_by", "on_behalf_of", "parent")
+    runs = Run.objects.visible_to(request.user).select_related("created_by", "on_behalf_of")
     return get_object_or_404(runs, pk=run_id)
 
 

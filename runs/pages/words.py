@@ -47,6 +47,9 @@ STATUSES = {
         StatusWord("superseded", "retrying", gettext_lazy("Superseded")),
         StatusWord("late", "expired", gettext_lazy("Too late")),
         StatusWord("held", "held", gettext_lazy("Held")),
+        StatusWord("delivered", "completed", gettext_lazy("Delivered")),
+        StatusWord("unread", "mail", gettext_lazy("Unread")),
+        StatusWord("undelivered", "mail", gettext_lazy("Undelivered")),
         StatusWord("not-reached", "created", gettext_lazy("Not reached")),
     )
 }

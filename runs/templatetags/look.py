@@ -9,6 +9,7 @@ from typing import Any
 from django.template import Context, Library
 from django.utils import timezone
 from django.utils.dateformat import format as date_format
+from django.utils.dates import MONTHS_3, WEEKDAYS_ABBR
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language
@@ -237,7 +238,9 @@ def _moment(
 
 
 def _exact(moment: datetime) -> str:
-    return date_format(timezone.localtime(moment), "D j M Y, H:i:s T")
+    local = timezone.localtime(moment)  # as the date format "D j M Y, H:i:s T", in a third of its time
+    day = f"{WEEKDAYS_ABBR[local.weekday()]} {local.day} {str(MONTHS_3[local.month]).title()} {local.year}"
+    return f"{day}, {local:%H:%M:%S %Z}"
 
 
 @lru_cache(maxsize=256)

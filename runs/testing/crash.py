@@ -28,6 +28,7 @@ from runs.testing.warm import warm_up
 
 MOST_BOUNDARIES = 5_000
 UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{32}")
+DIGEST = re.compile(r"(?<=:)[0-9a-f]{8}(?=#\d)")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?")
 
 
@@ -189,4 +190,5 @@ def _compare(unharmed: dict[str, Any], end: dict[str, Any], where: str) -> None:
 
 
 def _masked(call: Happened) -> str:
-    return MOMENT.sub("{time}", UUID.sub("{id}", call.request))
+    """Also without the digests in the keys that a compensation names: they are of arguments that may hold an id."""
+    return DIGEST.sub("{digest}", MOMENT.sub("{time}", UUID.sub("{id}", call.request)))

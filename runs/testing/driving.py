@@ -21,10 +21,13 @@ from runs.core.ledger import OUTCOMES
 from runs.engine.boundaries import boundary
 from runs.engine.claim import Claimer
 from runs.engine.drive import Drive
+from runs.engine.family import cancel_children
 from runs.engine.starting import start
-from runs.models.entry import INTERRUPT, OPEN, LedgerEntry
+from runs.models.entry import INTERRUPT, OPEN, SIGNAL, LedgerEntry
 from runs.models.run import Run
+from runs.models.signal import Signal
 from runs.testing.clock import Clock, moved_clock
+from runs.testing.family import asking, family_of, next_due
 
 PATIENCE_SECONDS = 5.0  # for the locks of a process that was just killed
 
@@ -44,7 +47,9 @@ def drive(graph: Graph, input: Any = None, answers: Answers | None = None, by: A
     `answers` maps an interrupt's key (a gated call's is `<key>?`, an effect in doubt asks as `<key>!`) to a dict
     {verdict, payload, reason, by}, of which all but the verdict may be left out, or to a function of the request that
     returns one. A question without an answer, or whose function returns None, runs into its deadline; without a
-    deadline Unanswered is raised. `by` is the user who starts it.
+    deadline Unanswered is raised. For a wait, such as `paid#1`, the answer is {payload, by}: a signal that is sent once
+    the wait is open. One that comes earlier is sent with `run.signal(...)` before `go_on`. `by` is the user who starts
+    it. Its children are driven as well, with the same answers: those that it leaves behind as far as they go.
     """
     graph.check()
     with moved_clock():
@@ -55,25 +60,42 @@ def go_on(run: Run, graph: Graph, answers: Answers | Script | None = None) -> Ru
     """Drive a run that exists already, wherever it stands, to its end; otherwise as `drive`."""
     script = answers if callable(answers) else scripted(answers or {})
     with moved_clock() as moved:
-        stuck_since = None
         while not _fresh(run).ended:
-            if give_answers(run, script, moved):
-                continue
-            if run.wake_at is None:
+            if not _move_on(run, graph, script, moved):
                 raise Unanswered(_what_is_missing(run))
-            moved.move_to(run.wake_at)
-            stood = _place(run)
-            taken = Claimer(f"kit:{os.getpid()}:{next(_numbers)}", [graph]).claim(alone=True, only=run.pk)
-            if taken is not None:
-                work(Drive(*taken), moved)
-            elif _place(_fresh(run)) == stood:
-                stuck_since = stuck_since or time.monotonic()
-                if time.monotonic() - stuck_since > PATIENCE_SECONDS:
-                    raise Unanswered(f"Run {run.pk} is due and cannot be claimed; something holds its row.")
-                time.sleep(0.002)
-                continue
-            stuck_since = None
-        return run
+        while _move_on(run, graph, script, moved):
+            pass
+        return _fresh(run)
+
+
+def _move_on(run: Run, graph: Graph, script: Script, moved: Clock) -> bool:
+    """The next thing that happens in the run's family: answers, a cascade, or a claim. False where nothing will."""
+    family = family_of(run)
+    if any(give_answers(one, script, moved) for one in asking(family)):
+        return True
+    if (left := family.exclude(cascade_at=None).first()) is not None:
+        cancel_children(left.pk)
+        return True
+    if (due := next_due(family)) is None:
+        return False
+    moved.move_to(due.wake_at)
+    _claim_and_drive(due, [graph] if due.pk == run.pk else [*registry.served(), graph], moved)
+    return True
+
+
+def _claim_and_drive(run: Run, graphs: list[Graph], moved: Clock) -> None:
+    stood, began = _place(run), time.monotonic()
+    while True:
+        worker = f"kit:{os.getpid()}:{next(_numbers)}"
+        taken = Claimer(worker, graphs, patience=timedelta()).claim(alone=True, only=run.pk)
+        if taken is not None:
+            work(Drive(*taken), moved)
+            return
+        if _place(_fresh(run)) != stood:
+            return
+        if time.monotonic() - began > PATIENCE_SECONDS:
+            raise Unanswered(f"Run {run.pk} is due and cannot be claimed; something holds its row.")
+        time.sleep(0.002)
 
 
 def scripted(answers: Answers) -> Script:
@@ -88,7 +110,7 @@ def scripted(answers: Answers) -> Script:
 
 def give_answers(run: Run, script: Script, moved: Clock) -> bool:
     """Give every scripted answer to what is open; whether there was one."""
-    gave = False
+    gave = send_signals(run, script)
     asked = LedgerEntry.objects.filter(run=run, step=run.step + 1, kind=INTERRUPT, status=OPEN)
     for entry in asked.select_related("settles").order_by("id"):
         request = entry.request_value()
@@ -102,6 +124,23 @@ def give_answers(run: Run, script: Script, moved: Clock) -> bool:
         boundary("answered")
         gave = True
     return gave
+
+
+def send_signals(run: Run, script: Script) -> bool:
+    """Send what the script has for open waits, each once; whether there was something to send."""
+    sent = False
+    for entry in LedgerEntry.objects.filter(run=run, step=run.step + 1, kind=SIGNAL, status=OPEN).order_by(
+        "id"
+    ):
+        said = script(entry, entry.request_value())
+        key = f"kit:{entry.step}:{entry.key}"
+        if said is None or Signal.objects.filter(run=run, key=key).exists():
+            continue
+        boundary("signal")
+        run.signal(entry.name, said.get("payload"), key=key, by=said.get("by", "someone"))
+        boundary("signalled")
+        sent = True
+    return sent
 
 
 def answer(run: Run, entry: LedgerEntry, request: dict[str, Any], said: dict[str, Any]) -> None:
@@ -160,8 +199,10 @@ def _place(run: Run) -> tuple[Any, ...]:
 
 
 def _what_is_missing(run: Run) -> str:
-    asked = LedgerEntry.objects.filter(run=run, kind=INTERRUPT, status=OPEN).values_list("key", flat=True)
-    if not asked:
+    asked = LedgerEntry.objects.filter(run__in=family_of(run), kind__in=(INTERRUPT, SIGNAL), status=OPEN)
+    kinds = dict(asked.order_by("id").values_list("key", "kind"))
+    if not kinds:
         return f"Run {run.pk} waits in node {run.node!r} and nothing is open: its wake-up was lost."
-    keys = ", ".join(repr(key) for key in asked)
-    return f"Run {run.pk} waits in node {run.node!r} for {keys}: give answers={{key: {{'verdict': ...}}}}."
+    keys = ", ".join(map(repr, kinds))
+    said = " or ".join(sorted({"'payload'" if kind == SIGNAL else "'verdict'" for kind in kinds.values()}))
+    return f"Run {run.pk} waits in node {run.node!r} for {keys}: give answers={{key: {{{said}: ...}}}}."

@@ -8,7 +8,8 @@ from typing import Any  # subjects and statements' parameters are the caller's
 
 from django.db import OperationalError, connection
 
-from runs.testing.process import Tell, die, in_child, spared_disk
+from runs.testing.clock import moved_clock
+from runs.testing.process import die, in_child, spared_disk
 from runs.testing.warm import warm_up
 
 MOST_STATEMENTS = 500
@@ -23,15 +24,16 @@ Check = Callable[[Any, str], None]
 def kill_at_statements(prepare: Prepare, check: Check) -> int:
     """Kill a process before the verb's first statement, before its second one, and so on; returns how many it has.
 
-    Each time a child process prepares rows of its own and begins the verb; COMMIT counts as a statement. Then, in
-    this process, `check(subject, where)` looks at what was left; last at what the whole verb leaves.
+    Each time `prepare` makes rows of its own, and a child process begins the verb; COMMIT counts as a statement. Then,
+    in this process, `check(subject, where)` looks at what was left; last at what the whole verb leaves.
     """
     warm_up()
     with spared_disk():
         for number in range(1, MOST_STATEMENTS):
-            child = in_child(lambda tell, number=number: _die_in(prepare, number, tell))
-            where = f"killed before statement {number}" if child.killed else "not killed"
-            check(child.told[0], where)
+            with moved_clock():  # the rows may be some time old
+                subject, verb = prepare()
+                child = in_child(lambda _tell, number=number, verb=verb: _die_in(verb, number))
+            check(subject, f"killed before statement {number}" if child.killed else "not killed")
             if not child.killed:
                 return child.returned
     raise AssertionError(f"a verb of more than {MOST_STATEMENTS} statements")
@@ -114,9 +116,8 @@ class _Fault:
             raise OperationalError(self.message)
 
 
-def _die_in(prepare: Prepare, number: int, tell: Tell) -> int:
-    subject, verb = prepare()
-    tell(subject)
+def _die_in(verb: Act, number: int) -> int:
+    connection.ensure_connection()  # what a fresh one is told is no statement of the verb
     with each_statement(lambda count, when, sql: _die_at(number, count, when)) as seen:
         verb()
     return len(seen)

@@ -65,7 +65,7 @@ class Provider:
 
     def truth(self, entry: LedgerEntry, request: dict[str, Any]) -> dict[str, Any] | None:
         """What an honest operator, who looked at the provider, says to a question `<key>!`; None to any other."""
-        doubted = request["settles"]
+        doubted = request.get("settles")
         if not doubted:
             return None
         call = self.find(doubted["idempotency_key"])

@@ -10,12 +10,11 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from django.db import DatabaseError, InterfaceError, connection
-from django.db.models import Q
 from django_q.tasks import async_task
 
-from runs import registry
+from runs import chores, registry
 from runs.engine import clock
-from runs.engine.shift import servable
+from runs.engine.versions import OldRuns, of_pairs, servable
 from runs.models.run import Run
 from runs.models.worker import Worker
 from runs.work import presence
@@ -40,10 +39,12 @@ class Bell:
 
     def __init__(self) -> None:
         self.known: set[tuple[str, int]] | None = None
+        self.old: OldRuns | None = None  # what this code only migrates
         self.rung = ""  # the bell that waits for its answer
         self.rung_at = self.unanswered_since = clock.elapsed()
         self.again_seconds = AGAIN_SECONDS
         self.answered_at = self.tended_at = 0.0
+        self.chores_wait = False
         self.line = BellLine()
 
     def watch(self, report: Callable[[float], None] | None = None) -> None:
@@ -66,7 +67,7 @@ class Bell:
         return clock.elapsed() - self.unanswered_since if self.rung else 0.0
 
     def look(self) -> None:
-        """Ring if a run is due that workers may serve, no bell is unanswered, and another shift may live."""
+        """Ring if a run that workers may serve is due, or a chore; no bell is unanswered; another shift may live."""
         now = clock.now()
         if clock.elapsed() - self.tended_at >= TEND_SECONDS:
             self.tended_at = clock.elapsed()
@@ -74,11 +75,11 @@ class Bell:
         if self.rung and Worker.objects.filter(bell=self.rung).exists():
             self.forget()
             self.answered_at = clock.elapsed()
-        if not Run.objects.due(now).exists():
+        if not self.chores_wait and not Run.objects.due(now).exists():
             self.forget()
             return
         living = presence.living(now)
-        if not self._due(now, living):
+        if not self.chores_wait and not self._due(now, living):
             self.forget()
         elif len(presence.here(living)) >= most_shifts():
             self.forget()
@@ -92,13 +93,18 @@ class Bell:
     def _due(self, now: datetime, living: list[Worker]) -> bool:
         """A run that somebody serves; or one that a dead worker left, which anybody may recover."""
         due = Run.objects.due(now)
-        return due.filter(self._served(living)).exists() or due.filter(leased_by__isnull=False).exists()
+        served = of_pairs(self._served(living))
+        if due.filter(served).exists() or due.filter(leased_by__isnull=False).exists():
+            return True
+        old = self.old.due(now)
+        return old is not None and due.filter(old).exists()
 
-    def _served(self, living: list[Worker]) -> Q:
+    def _served(self, living: list[Worker]) -> set[tuple[str, int]]:
         """What living workers serve, and what those of this code will: an idle worker has no row."""
         if self.known is None:
-            self.known = {(graph.name, graph.version) for graph in servable(registry.served())[0]}
-        return presence.of_graphs(self.known | presence.served_by(living))
+            graphs = servable(registry.served())[0]
+            self.known, self.old = {(graph.name, graph.version) for graph in graphs}, OldRuns(graphs)
+        return self.known | presence.served_by(living)
 
     def _ring(self) -> None:
         now = clock.elapsed()
@@ -114,7 +120,9 @@ class Bell:
     def _tend(self, now: datetime) -> None:
         """Held: due runs that nobody serves are looked at again in a minute; their status stays."""
         unserved = Run.objects.due(now - timedelta(seconds=UNSERVED_SECONDS)).filter(leased_by=None)
-        held = unserved.exclude(self._served(presence.living(now))).update(wake_at=now + HELD)
+        looked_after = self._served(presence.living(now)) | self.old.targets.keys()
+        held = unserved.exclude(of_pairs(looked_after)).update(wake_at=now + HELD)
         if held:
             log.info("%s due runs are held: no living worker serves their graph's version", held)
         presence.prune(now)
+        self.chores_wait = chores.are_due(now)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import psutil
-from django.db.models import Q
 
 from runs.conf import conf
 from runs.core import codec
@@ -16,15 +15,12 @@ from runs.models.run import Run
 from runs.models.worker import Worker
 from runs.work.process_tree import is_alive
 
-LIVE_BEATS = 2.5
-LEAST_LIVE_SECONDS = 3.0  # of a test's short lease: a loaded machine beats late
 KEPT_LEASES = 10
 
 
 def living(now: datetime) -> list[Worker]:
     """Seen lately; and, where that can be looked up, of a process that is still there."""
-    since = now - timedelta(seconds=max(LIVE_BEATS * conf.heartbeat_seconds, LEAST_LIVE_SECONDS))
-    return [worker for worker in Worker.objects.filter(seen_at__gte=since) if not _is_gone(worker)]
+    return [worker for worker in Worker.objects.seen_lately(now) if not _is_gone(worker)]
 
 
 def here(workers: Iterable[Worker]) -> list[Worker]:
@@ -42,14 +38,6 @@ def prune(now: datetime) -> int:
     unseen = Worker.objects.filter(seen_at__lt=now - KEPT_LEASES * conf.lease)
     holding = Run.objects.filter(leased_by__isnull=False).values("leased_by")
     return unseen.exclude(name__in=holding).delete()[0]
-
-
-def of_graphs(pairs: Iterable[tuple[str, int]]) -> Q:
-    """Runs of these (graph, version) pairs."""
-    among = Q(pk__in=[])
-    for name, version in sorted(pairs):
-        among |= Q(graph=name, version=version)
-    return among
 
 
 def _is_gone(worker: Worker) -> bool:

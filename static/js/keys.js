@@ -29,7 +29,12 @@ function press(key) {
   } else if (element) {
     element.click();
   }
-  return Boolean(element) || along({ j: 1, k: -1 }[key]);
+  return Boolean(element) || along({ j: 1, k: -1 }[key]) || taken(key);
+}
+
+// Another module may take a key: it hears "key" on document, and prevents the event.
+function taken(key) {
+  return !document.dispatchEvent(new CustomEvent("key", { detail: key, cancelable: true }));
 }
 
 function along(way) {

@@ -32,6 +32,7 @@ document.addEventListener("htmx:error", (event) => {
 window.htmx?.registerExtension("keep", {
   htmx_before_morph_attr(element, { attrName }) {
     if (attrName === "open" && element.matches("details")) return false;
+    if (element.matches("input[type=checkbox]:checked")) return false; // selected as it was then
     if (attrName === "value" && element.matches("input") && element.value !== element.defaultValue) return false;
     return true;
   },

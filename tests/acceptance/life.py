@@ -23,7 +23,7 @@ SECONDS = {"vendor 1": 1.2, "vendor 2": 1.2, "vendor 3": 1.2, "draft": 3.4, ASKE
 STEPS_BEFORE = {"vendor 1": 0, "vendor 2": 1, "vendor 3": 2, "draft": 4, ASKED: 5, DECIDED: 5}
 BEFORE_THE_QUESTION = [part for part in SECONDS if part not in (ASKED, DECIDED)]
 MOST_IN_ONE_PART = 2  # the fifth death in one step would rightly be called poison
-REACHED_SECONDS = 90.0
+REACHED_SECONDS = 180.0
 
 
 class Kill(NamedTuple):

@@ -27,7 +27,7 @@ from tests.acceptance.installation import START_SECONDS, Work, until
 from tests.conftest import ROOT
 
 MODEL = "slow-drafter"
-DRIVEN_SECONDS = 60.0  # until a run is driven again: a lease, a pause for a suspect, the watchdog's patience
+DRIVEN_SECONDS = 180.0  # until a run is driven again: a lease, a pause for a suspect, the watchdog's patience
 READY = re.compile(r"ready for work at (\d+)")
 
 
@@ -147,10 +147,10 @@ class Parts:
         for process in victims:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        assert wait_until_gone(victims, 5), "a killed process lives"
+        assert wait_until_gone(victims, 60), "a killed process lives"
         if self.work.supervisor.pid in {process.pid for process in victims}:
             self.work.supervisor.wait()
-            until(lambda: not living_in(sessions), 5)  # what one of them forked in its last moment
+            until(lambda: not living_in(sessions))  # what one of them forked in its last moment
         held_by = Run.objects.values_list("leased_by", flat=True).get(pk=run.pk)
         if held_by and int(held_by.split(":")[2]) in {process.pid for process in victims}:
             self.cut_off.add(held_by)
@@ -161,7 +161,7 @@ class Parts:
             family = self.work.family
         self.work.supervisor.kill()
         self.work.supervisor.wait()
-        assert wait_until_gone(family, 10), "a process outlived its supervisor"
+        assert wait_until_gone(family, 60), "a process outlived its supervisor"
 
     # -- what came of it
 

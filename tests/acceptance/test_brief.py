@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.test import override_settings
 
 from approvals.models import Approval
 from examples.graphs import MAIL_KEY
@@ -24,7 +27,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.acceptance]
 
 GIVEN = {"goal": "Which of these should carry our background work?", "to": "board@example.com"}
 EDITED = {"to": "helen@example.com", "body": "Dear Helen,\n\nTake django-q2.\n\nYours, pm\n"}
-END_SECONDS = 90.0
+END_SECONDS = 180.0
 
 
 @pytest.fixture
@@ -58,7 +61,7 @@ def test_ten_kills_at_random_moments_and_one_mail_decided_in_a_browser(process_e
             edit(page, site)
             life.kill_in(ASKED)
             page.locator(".action-bar .button-primary").click()
-            until(lambda: Approval.objects.get().outcome, 20)
+            until(lambda: Approval.objects.get().outcome)
             life.kill_in(DECIDED)
         was_sent_once(parts, life.run)
         every_kill_is_told(life)
@@ -69,17 +72,17 @@ def test_kills_between_the_decision_and_the_mail_and_between_the_mail_and_its_re
 ):
     """P3, P4: in the undo window; after the intent, before the mail is out; and when it is out but not yet recorded."""
     person("pm", "pm")
-    with started(process_environment, tmp_path, send=3, undo=3) as parts:
+    with started(process_environment, tmp_path, send=4, undo=6) as parts:
         brief = begun()
         decide(parts, question(brief))
         parts.kill_tree(brief)
         assert effect(brief) is None, "too late: the decision had been taken"
         assert not parts.mails
-        until(lambda: (sending := effect(brief)) and sending.tried_at, 60)
+        until(lambda: (sending := effect(brief)) and sending.tried_at)
         parts.kill_driver(brief)
         assert effect(brief).status == "open"
         assert not parts.mails
-        until(lambda: parts.mails, 60)
+        until(lambda: parts.mails)
         parts.kill_driver(brief)
         assert effect(brief).status == "open"
         was_sent_once(parts, brief)
@@ -99,7 +102,7 @@ def test_a_kill_after_a_mail_server_took_the_mail_is_settled_by_a_person(
         with started(process_environment, tmp_path, send=3, **smtp) as parts:
             brief = begun()
             decide(parts, question(brief))
-            until(lambda: postbox.messages, 60)
+            until(lambda: postbox.messages)
             parts.kill_driver(brief)
             doubt = question(brief)
             assert effect(brief).status == "in_doubt"
@@ -119,9 +122,12 @@ def question(run: Run) -> Approval:
 
 
 def decide(parts: Parts, approval: Approval) -> None:
+    """By the command, in this process: the undo window is not to run out while another one ends."""
+    undo = float(parts.environment["DURABLEWEB_UNDO_SECONDS"])
     payload = json.dumps(approval.payload | EDITED)
-    said = parts.manage("decide", str(approval.pk), "--by", "pm", "--verdict", "edit", "--payload", payload)
-    assert said["outcome"] == "approved_with_edits"
+    with override_settings(DURABLEWEB={**settings.DURABLEWEB, "undo_seconds": undo}):
+        call_command("decide", str(approval.pk), by="pm", verdict="edit", payload=payload)
+    assert Approval.objects.get(pk=approval.pk).outcome == "approved_with_edits"
 
 
 @contextmanager
@@ -135,7 +141,7 @@ def signed_in(site: str, name: str, password: str) -> Iterator[Any]:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # playwright's loop runs in this thread
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(QUIET))
         page = browser.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         page.goto(f"{site}/")
         page.get_by_label("User name").fill(name)
         page.get_by_label("Password").fill(password)
@@ -152,7 +158,7 @@ def edit(page: Any, site: str) -> None:
     page.goto(f"{site}/")
     page.get_by_role("link", name="Send the competitive brief to").click()
     page.get_by_label("To", exact=True).fill(EDITED["to"])
-    page.get_by_label("Body").fill(EDITED["body"])
+    page.get_by_role("textbox", name="Body", exact=True).fill(EDITED["body"])
     expect(page.locator(".action-bar .button-primary")).to_contain_text("Approve with edits")
 
 

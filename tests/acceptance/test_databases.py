@@ -40,7 +40,7 @@ def test_two_processes_execute_each_of_a_thousand_runs_once(process_environment,
         subprocess.Popen(tick, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for _ in range(2)
     ]
-    said = [tick.communicate(timeout=120) for tick in ticks]
+    said = [tick.communicate(timeout=300) for tick in ticks]
     steps = [json.loads(out)["steps"] for out, _ in said]
     assert sum(steps) == RUNS and min(steps) > 0, (steps, said)
     written = [line.split() for line in (tmp_path / "diary").read_text().splitlines()]
@@ -56,9 +56,9 @@ def test_a_node_whose_connection_is_cut_commits_on_a_fresh_one(process_environme
     with working(process_environment, tmp_path, **LEASE) as work:
         for number in range(2):
             run = begin(patient, tmp_path, seconds=3)
-            until(lambda run=run: diary(tmp_path, run.pk), 30, work)
+            until(lambda run=run: diary(tmp_path, run.pk), work=work)
             assert cut_all_others() >= 2, f"cut {number + 1}"
-            run = ended(run, 60)
+            run = ended(run)
             assert (run.status, run.step, run.deaths, run.silent) == ("completed", 1, 0, 0)
             assert list(run.checkpoints.order_by("seq").values_list("kind", flat=True)) == KINDS
             assert diary(tmp_path, run.pk) == 1
@@ -73,14 +73,14 @@ def test_a_node_commits_after_the_database_was_restarted(tmp_path):
         manage(environment, "migrate", "--verbosity", "0")
         with working(environment, tmp_path, **LEASE) as work:
             run = begin_by_command(environment, tmp_path, seconds=3)
-            until(lambda: diary(tmp_path, run), 30, work)
+            until(lambda: diary(tmp_path, run), work=work)
             server.stop()
             server.start()
-            until(lambda: kinds(server, run)[-1] == "complete", 60, work)
+            until(lambda: kinds(server, run)[-1] == "complete", work=work)
             assert kinds(server, run) == KINDS
             assert diary(tmp_path, run) == 1
             after = begin_by_command(environment, tmp_path, seconds=0.1)
-            until(lambda: kinds(server, after) == KINDS, 60, work)
+            until(lambda: kinds(server, after) == KINDS, work=work)
             assert diary(tmp_path, after) == 1
 
 

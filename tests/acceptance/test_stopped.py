@@ -14,7 +14,7 @@ import pytest
 from runs import start
 from runs.models import Remark
 from tests.acceptance.graphs import stopped
-from tests.acceptance.installation import until
+from tests.acceptance.installation import PATIENCE_SECONDS, until
 from tests.conftest import ROOT
 from tests.runs.driving import drive, registered
 
@@ -32,13 +32,13 @@ def test_a_late_result_is_evidence_and_the_effect_happens_once(process_environme
     )
     with registered(stopped):  # this process is the second worker: it is there at once
         try:
-            until(lambda: _is_stopped(first.pid), 60)
-            until(lambda: drive(run, "second") is not None, 30)
+            until(lambda: _is_stopped(first.pid))
+            until(lambda: drive(run, "second") is not None)
             assert run.status == "waiting"
             assert not deposits.exists(), "while the earlier call may be under way, nobody makes another"
             os.kill(first.pid, signal.SIGCONT)
-            assert first.wait(60) == 0
-            until(lambda: drive(run, "second") is not None, 30)
+            assert first.wait(PATIENCE_SECONDS) == 0
+            until(lambda: drive(run, "second") is not None)
         finally:
             first.kill()
             first.wait()

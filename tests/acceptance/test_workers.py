@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.acceptance]
 
 SHORT_LEASE = {"lease_seconds": 2, "workers": 3}
 DEFAULT_LEASE = {"lease_seconds": 60, "workers": 3}
+GOOD_RUNS = 100
 
 
 def test_the_process_that_executes_a_node_is_killed_and_so_is_the_one_that_recovers(
@@ -27,16 +28,16 @@ def test_the_process_that_executes_a_node_is_killed_and_so_is_the_one_that_recov
 ):
     """E6, E7: another one goes on each time, by the end of the lease alone; no row of a worker is needed."""
     with working(process_environment, tmp_path, **SHORT_LEASE) as work:
-        run = begin(patient, tmp_path, seconds=1.5, rounds=2)
+        run = begin(patient, tmp_path, seconds=3, rounds=2)
         first = driver_of(run)
-        until(lambda: diary(tmp_path, run.pk) == 1, 10)
+        until(lambda: diary(tmp_path, run.pk) == 1)
         kill(first)
         Worker.objects.all().delete()
         second = driver_of(run)
         assert second.pid != first.pid
-        until(lambda: diary(tmp_path, run.pk) == 2, 10)
+        until(lambda: diary(tmp_path, run.pk) == 2)
         kill(second)
-        run = ended(run, 40)
+        run = ended(run)
         assert (run.status, run.state_at(run.seq)["done"], run.deaths, run.silent) == ("completed", 2, 0, 0)
         assert diary(tmp_path, run.pk) == 4, "two executions were cut off, two committed"
         lost = run.checkpoints.filter(kind="lost").order_by("seq")
@@ -53,19 +54,19 @@ def the_whole_cluster_is_killed_and_then_the_supervisor(work: Work, folder: Path
     cluster, bell = work.cluster, work.bell
     before = {cluster, *cluster.children(recursive=True)}
     assert len(before) == 7
-    run = begin(patient, folder, seconds=1)
-    until(lambda: diary(folder, run.pk) == 1, 10)
+    run = begin(patient, folder, seconds=3)
+    until(lambda: diary(folder, run.pk) == 1)
     kill(cluster)
-    assert wait_until_gone(before, 3)
+    assert wait_until_gone(before, 60)
     kill(bell)
-    run = ended(run, 40)
+    run = ended(run)
     assert (run.status, run.deaths, diary(folder, run.pk)) == ("completed", 0, 2)
     assert "The cluster ended (killed by SIGKILL)" in work.log
     assert "The bell ended (killed by SIGKILL)" in work.log
     family = work.family
     assert len(family) == 9
     kill(psutil.Process(work.supervisor.pid))
-    assert wait_until_gone(family, 3)
+    assert wait_until_gone(family, 60)
 
 
 def test_a_poison_run_is_failed_and_its_neighbours_complete(process_environment, tmp_path):
@@ -74,10 +75,10 @@ def test_a_poison_run_is_failed_and_its_neighbours_complete(process_environment,
     A node over its limit costs its worker process, and none of the neighbours either (E4).
     """
     with working(process_environment, tmp_path, **SHORT_LEASE) as work:
-        good = [begin(patient, tmp_path, seconds=0.3, rounds=3) for _ in range(12)]
+        good = [begin(patient, tmp_path, seconds=0.1, rounds=3) for _ in range(GOOD_RUNS // 2)]
         poison, over_limit = begin(deadly, tmp_path), begin(stuck, tmp_path)
-        good += [begin(patient, tmp_path, seconds=0.3, rounds=3) for _ in range(12)]
-        poison = ended(poison, 60)
+        good += [begin(patient, tmp_path, seconds=0.1, rounds=3) for _ in range(GOOD_RUNS // 2)]
+        poison = ended(poison)
         assert (poison.status, poison.error_kind, poison.step, poison.node) == ("failed", "poison", 1, "die")
         last = poison.checkpoints.filter(kind="claim").order_by("-seq").first()
         assert "'die'" in poison.error and last.actor in poison.error
@@ -87,9 +88,9 @@ def test_a_poison_run_is_failed_and_its_neighbours_complete(process_environment,
         pauses = [(after - before).total_seconds() for before, after in zip(begun, begun[1:], strict=False)]
         assert all(pause >= least for pause, least in zip(pauses, (2, 3, 4, 6), strict=True)), pauses
         for run in good:
-            run = ended(run, 40)
-            assert (run.status, run.state_at(run.seq)["done"]) == ("completed", 3)
-        over_limit = ended(over_limit, 10)
+            run = ended(run)
+            assert (run.status, run.state_at(run.seq)["done"], run.deaths) == ("completed", 3, 0)
+        over_limit = ended(over_limit)
         assert (over_limit.error_kind, over_limit.deaths) == ("exhausted", 0)
         claims = over_limit.checkpoints.filter(kind="claim").count()
         assert diary(tmp_path, "stuck") == claims <= 2, "perhaps once beside the poison, which cut it off"
@@ -103,33 +104,32 @@ def test_killed_idle_workers_that_hold_the_lock_of_the_queue_stop_nothing(proces
         for _ in range(3):
             assert not Worker.objects.exists()
             kill(*work.pool)
-            until(lambda: len(work.pool) == SHORT_LEASE["workers"], 10)
+            until(lambda: len(work.pool) == SHORT_LEASE["workers"])
         began = time.monotonic()
         run = begin(patient, tmp_path)
-        run = ended(run, 40)
+        run = ended(run)
         took = time.monotonic() - began
         assert run.status == "completed"
-        assert took < 15
-        if took > 5:  # whether the killed one held the lock is the kernel's choice
-            assert "Watchdog" in work.log and "(restart 1)" in work.log
+        assert took < max(15, 10 + 2 * work.start_seconds), "10 s of patience, and a cluster that was ready"
+        restarts = work.log.count("Watchdog: ")  # whether the killed one held the lock is the kernel's choice
+        assert restarts or took < max(10, 4 * work.start_seconds), "nobody else could have freed it"
         work.terminate()
-        assert f"restarted the cluster {int(took > 5)} times" in work.log
+        assert f"restarted the cluster {restarts} times" in work.log
 
 
 def test_long_nodes_leave_the_watchdog_asleep_and_a_stop_hands_them_back(process_environment, tmp_path):
     """R4: two long nodes fill the shifts, a third run waits for them, and nothing is restarted. At the stop a node
     within the grace commits; one that takes longer is killed. Both runs are handed back: that is no death."""
-    with working(process_environment, tmp_path, **DEFAULT_LEASE, shift_runs=1, grace_seconds=3) as work:
+    with working(process_environment, tmp_path, **DEFAULT_LEASE, shift_runs=1, grace_seconds=8) as work:
         long, slow = begin(patient, tmp_path, seconds=11.5), begin(patient, tmp_path, seconds=60)
         assert driver_of(long) != driver_of(slow)
-        quick = begin(patient, tmp_path, seconds=1, rounds=3)
+        quick = begin(patient, tmp_path, seconds=3, rounds=3)
         assert Worker.objects.count() == 2, "one worker process stays free"
-        until(lambda: diary(tmp_path, quick.pk), 30, work)
+        until(lambda: diary(tmp_path, quick.pk), work=work)
         assert ended(long, 0).status == "completed"
         assert "Watchdog" not in work.log
         family = work.family
-        took = work.terminate()
-        assert 2.5 < took < 10
+        assert work.terminate() > 7.5, "the long one had its grace"
         assert not [process for process in family if is_alive(process)]
     assert not Worker.objects.exists()
     for run, steps in ((quick, 1), (slow, 0)):

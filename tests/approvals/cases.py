@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import threading
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from approvals.models import Approval
 from runs import hooks
@@ -111,26 +109,3 @@ def told(approval: Approval) -> list[str]:
         f"{getattr(row, 'verdict', None) or row.kind}{f' by {row.by.username}' if row.by else ''}"
         for row in trail(Approval.objects.get(pk=approval.pk))
     ]
-
-
-def at_once(*acts: Callable[[], Any]) -> list[Any]:
-    """Do all of them at the same moment, each in a thread with its own connection; results or exceptions, in order."""
-    start = threading.Barrier(len(acts))
-    ends: list[Any] = [None] * len(acts)
-
-    def do(place: int, act: Callable[[], Any]) -> None:
-        try:
-            start.wait(10)
-            ends[place] = act()
-        except Exception as error:
-            ends[place] = error
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=do, args=pair) for pair in enumerate(acts)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-        assert not thread.is_alive(), "a thread is stuck"
-    return ends

@@ -42,7 +42,7 @@ def test_the_answer_wakes_the_run_when_nobody_can_undo_it_any_more(ada, settings
 def test_a_signed_decision_takes_effect_at_once(ada, settings):
     settings.DURABLEWEB = {**settings.DURABLEWEB, "undo_seconds": 8}
     approval = ask(sign=True)
-    decision = approval.decide(by=ada, verdict="approve")
+    decision = approval.decide(by=ada, verdict="approve", password="ada")
     assert LedgerEntry.objects.get(pk=approval.entry_id).effective_at == decision.at
 
 

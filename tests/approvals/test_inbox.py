@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.contrib.auth.models import AnonymousUser
 
+from approvals.counting import Count, counted
+from approvals.measures import measures
 from approvals.models import Approval
 from approvals.models.inbox import SCOPES
 from runs.engine import clock
@@ -83,6 +85,19 @@ def test_what_nobody_can_decide_needs_attention(ada, bob):
     assert fine in Approval.objects.needs_attention(now)
 
 
+def test_what_needs_attention_is_counted_for_whoever_watches(ada):
+    """A15: over all runs, whoever may see them."""
+    ask()
+    ask(reviewers=("legal",))
+    Approval.objects.filter(pk=ask(due=timedelta(hours=1)).pk).update(due_at=clock.now() - timedelta(hours=1))
+    ask().decide(by=ada, verdict="approve")
+    assert measures(clock.now()) == {
+        "approvals_open": 3,
+        "approvals_overdue": 1,
+        "approvals_needing_attention": 1,
+    }
+
+
 def test_what_is_old_and_has_no_deadline_needs_attention(ada):
     """A15"""
     old, with_deadline, fresh = ask(), ask(due=timedelta(days=9)), ask()
@@ -127,9 +142,9 @@ def test_an_approval_is_found_by_either_end_of_its_id(ada):
 def test_a_list_costs_one_statement_however_long_it_is(ada, django_assert_num_queries):
     for _ in range(8):
         ask(run=waiting_run(created_by=None))
-    now = clock.now()
+    mine, now = Approval.objects.mine(ada), clock.now()
     with django_assert_num_queries(1):
-        for row in Approval.objects.mine(ada).for_list().by_due(now):
+        for row in mine.for_list().by_due(now):
             assert (row.run.graph, row.assignee, row.votes_so_far) == ("mailing", None, 0)
     with django_assert_num_queries(1):
-        assert Approval.objects.mine(ada).count() == 8
+        assert counted(mine) == Count(8)

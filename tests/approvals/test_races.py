@@ -6,7 +6,8 @@ from approvals.chain import first_break
 from approvals.models import Approval, Decision
 from runs.errors import Conflict
 from runs.models import Run
-from tests.approvals.cases import MAIL, answer_of, ask, at_once, told
+from tests.approvals.cases import MAIL, answer_of, ask, told
+from tests.at_once import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -3,10 +3,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 
+from approvals import who
 from approvals.models import Activity, Approval
 from runs.core import codec
-from runs.errors import Invalid
+from runs.core.errors import Permanent
 from tests.approvals.cases import MAIL, ask, close, told
 
 pytestmark = pytest.mark.django_db
@@ -37,10 +39,42 @@ def test_a_question_costs_few_statements(django_assert_max_num_queries):
         ask()
 
 
-def test_stages_are_refused_by_name():
-    with pytest.raises(Invalid, match="Send the mail"):
-        ask(stages=[["pm"], ["ops"]])
+def test_stages_are_kept_each_with_its_people():
+    stages = [
+        {"name": "team", "reviewers": ["pm"], "quorum": 2, "when": None, "needed": True},
+        {"name": "money", "reviewers": ["finance", "ada"], "quorum": 1, "when": None, "needed": False},
+    ]
+    approval = ask(reviewers=(), stages=stages)
+    assert (approval.stage, approval.quorum, approval.reviewer_names) == (1, 2, ["pm"])
+    assert [row.name for row in approval.reviewers.filter(stage=2)] == ["finance", "ada"]
+
+
+def test_the_first_stage_is_the_first_that_the_proposal_needs():
+    stages = [
+        {"name": "team", "reviewers": ["pm"], "quorum": 2, "when": None, "needed": False},
+        {"name": "money", "reviewers": ["finance"], "quorum": 1, "when": None, "needed": True},
+    ]
+    approval = ask(reviewers=(), stages=stages)
+    assert (approval.stage, approval.quorum, approval.reviewer_names) == (2, 1, ["finance"])
+
+
+def test_a_rule_that_no_other_process_finds_is_refused_by_name():
+    with pytest.raises(Permanent, match="Send the mail.*shop.rules:too_much"):
+        ask(policy="shop.rules:too_much")
     assert not Approval.objects.exists()
+
+
+def test_fixed_reviewers_are_the_members_as_they_are_when_it_is_asked(ada, bob, person, pm_group):
+    """Whoever joins later is not asked, and whoever leaves still is; nobody comes into an empty group."""
+    person("zoe").groups.create(name="empty")
+    User.objects.get(username="zoe").groups.clear()
+    approval = ask(reviewers=("pm", "empty"), fixed=True)
+    late = person("late", "pm", "empty")
+    ada.groups.remove(pm_group)
+    assert {one.username for one in who.able(approval)} == {"ada", "bob"}
+    assert "Only pm can decide" in who.why_not(approval, late)
+    assert not Approval.objects.may_decide(late).exists()
+    assert Approval.objects.may_decide(ada).get() == approval
 
 
 def test_a_deadline_closes_the_approval(ada):

@@ -15,7 +15,8 @@ from runs.engine import clock
 from runs.engine.claim import Claimer
 from runs.errors import Conflict, Invalid
 from runs.models import LedgerEntry
-from tests.approvals.cases import answer_of, ask, at_once, told
+from tests.approvals.cases import answer_of, ask, told
+from tests.at_once import at_once
 from tests.runs.driving import drive, pass_time, registered
 
 pytestmark = pytest.mark.django_db(transaction=True)

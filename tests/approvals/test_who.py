@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, User
 
 from approvals import who
-from approvals.models import Activity, Approval, Decision
+from approvals.models import Activity, Approval, Decision, Reviewer, Vote
 from approvals.words import VIAS
-from runs.errors import Missing, NotAllowed
+from runs.engine import clock
+from runs.errors import Invalid, Missing, NotAllowed
 from tests.approvals.cases import answer_of, ask, told, waiting_run
 
 pytestmark = pytest.mark.django_db
@@ -58,6 +60,9 @@ def test_who_may_not_know_of_it_is_told_that_it_does_not_exist(eve):
         lambda: approval.claim(eve),
         lambda: approval.release(eve),
         lambda: approval.assign(eve, to=eve),
+        lambda: approval.delegate(eve, to=eve),
+        lambda: approval.recall(eve),
+        lambda: approval.extend(eve, clock.now()),
     ):
         with pytest.raises(Missing):
             act()
@@ -94,23 +99,48 @@ def test_a_reviewer_sees_the_run_and_whoever_decided_sees_it_later(ada, eve, pm_
 
 
 def test_the_inbox_and_the_reasons_are_the_same_rules(person):
-    """A10: for every person and approval of a random office."""
+    """A10: for every person and approval of a random office, with stages, votes, and parts given to others."""
     chance = random.Random(7)
     groups = ["pm", "ops", "legal"]
     people = [person(f"p{number}", *chance.sample(groups, chance.randint(0, 2))) for number in range(8)]
     people[0].is_active = False
     people[0].save()
     names = groups + [one.username for one in people] + ["nobody", "empty"]
-    for _ in range(40):
+    given, staged = 0, 0
+    for number in range(60):
         run = waiting_run(
             created_by=chance.choice([None, *people]), on_behalf_of=chance.choice([None, None, *people])
         )
-        ask(
+        some = [tuple(chance.sample(names, chance.randint(0, 3))) for _ in range(3)]
+        stages = [
+            {"name": f"s{place}", "reviewers": some[place], "quorum": 1, "when": None, "needed": place == 0}
+            for place in range(3)
+        ]
+        approval = ask(
             run=run,
-            reviewers=tuple(chance.sample(names, chance.randint(0, 3))),
+            reviewers=() if number % 2 else some[0],
             exclude=chance.sample(names, chance.randint(0, 2)),
-            quorum=chance.randint(1, 2),
+            quorum=1 if number % 2 else chance.randint(1, 2),
+            stages=stages if number % 2 else [],
         )
+        free = [one for one in people if who.why_not(approval, one) == ""]
+        if free and chance.random() < 0.5:
+            giver, to = free[0], chance.choice(people)
+            with suppress(Invalid):
+                approval.delegate(giver, to)
+                given += 1
+        if number % 2 and (voter := chance.choice([None, *free])) is not None:
+            decision = Decision.objects.create(
+                approval=approval, seq=900, by=voter, via="page", verdict="approve", payload="1",
+                payload_digest="x", operation_id=f"op{number}", operation_digest="x", revision=1,
+                at=approval.opened_at, digest="x",
+            )  # fmt: skip
+            Vote.objects.create(approval=approval, by=voter, decision=decision, stage=2)
+            staged += 1
+    giver = User.objects.get(pk=Reviewer.objects.filter(instead_of__isnull=False).first().instead_of_id)
+    giver.is_active = False
+    giver.save()
+    people = list(User.objects.filter(username__startswith="p").order_by("username"))
     counts = dict(Approval.objects.annotate(able=who.able_count()).values_list("pk", "able"))
     some = False
     for approval in Approval.objects.select_related("run").prefetch_related("reviewers"):
@@ -121,11 +151,9 @@ def test_the_inbox_and_the_reasons_are_the_same_rules(person):
         ] == may
         assert list(who.able(approval)) == may
         assert counts[approval.pk] == len(may)
-    assert some
+    assert some and given > 3 and staged > 3
 
 
 def test_the_way_it_came_is_one_of_the_known_ones(ada):
-    from runs.errors import Invalid
-
     with pytest.raises(Invalid):
         ask().decide(by=ada, verdict="approve", via="pigeon")

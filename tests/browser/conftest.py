@@ -27,11 +27,13 @@ QUIET = (
     "--no-first-run",
     "--disable-background-networking",
 )
-WAIT = 5_000  # milliseconds, for what happens at once
+WAIT = 30_000  # milliseconds, for what happens at once, on a slow machine
+SOON = 10_000  # for what comes over the socket: two seconds, with room; a page without one reads after 30 s
 
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[playwright_api.Browser]:
+    playwright_api.expect.set_options(timeout=WAIT)
     with pytest.MonkeyPatch.context() as patch, playwright_api.sync_playwright() as playwright:
         patch.setenv(
             "DJANGO_ALLOW_ASYNC_UNSAFE", "1"
@@ -57,11 +59,11 @@ def address(django_db_setup: None) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
-        server.wait(10)
+        server.wait(60)
 
 
 def _wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while True:
         try:
             urllib.request.urlopen(url, timeout=5).close()

@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 
 from approvals.forms.values import same
 from tests.approvals.cases import answer_of, ask, told
+from tests.browser.conftest import SOON
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -318,7 +319,7 @@ def test_a_second_browser_shows_within_two_seconds_who_decided(open_as, ada, bob
     box(page, "Subject").fill("Ada’s words")
     expect(page.locator("html")).to_have_attribute("data-socket", "open")
     approval.decide(by=bob, verdict="reject", reason="Not yet.")
-    expect(page.get_by_role("heading", name="bob rejected this")).to_be_visible(timeout=2_000)
+    expect(page.get_by_role("heading", name="bob rejected this")).to_be_visible(timeout=SOON)
     expect(page.get_by_text("Nothing of yours was sent")).to_be_visible()
     expect(page.locator(".action-bar .button-primary")).to_have_count(0)
     expect(box(page, "Subject")).to_have_value("Ada’s words")
@@ -331,7 +332,7 @@ def test_a_text_that_moves_under_an_open_page_is_announced_and_not_decided_on(op
     expect(page.locator("html")).to_have_attribute("data-socket", "open")
     approval.decide(by=bob, verdict="edit", payload={**BRIEF, "subject": "Bob’s words"})
     expect(page.get_by_role("heading", name="This has changed while you looked at it")).to_be_visible(
-        timeout=2_000
+        timeout=SOON
     )
     main_button(page).click()
     expect(page.locator("#trouble")).to_contain_text("bob approved this with edits")
@@ -346,7 +347,7 @@ def test_what_is_new_waits_behind_its_number_while_the_list_stays(open_as, ada):
     page = open_as(ada)
     expect(page.locator("html")).to_have_attribute("data-socket", "open")
     brief(question="Second?")
-    expect(page.get_by_role("link", name="1 new")).to_be_visible(timeout=2_000)
+    expect(page.get_by_role("link", name="1 new")).to_be_visible(timeout=SOON)
     expect(page.get_by_role("heading", name="Second?")).to_have_count(0)
     expect(page.locator("#inbox-count")).to_contain_text("2")
     page.get_by_role("link", name="1 new").click()

@@ -11,11 +11,11 @@ from playwright.sync_api import Page, WebSocketRoute, expect
 
 from runs import Graph, start
 from tests.approvals.cases import answer_of, ask
+from tests.browser.conftest import SOON
 from tests.runs.driving import registered
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-SOON = 2_000  # milliseconds
 BLOCKED = """document.addEventListener("readystatechange", () => {
   document.body.dataset.poll = "1";
 })"""
@@ -40,7 +40,7 @@ def is_unbroken(page: Page) -> bool:
 
 
 def until(condition: Callable[[], object], page: Page) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end, "it did not come to pass"
         page.evaluate("new Promise(requestAnimationFrame)")  # lets routes be called meanwhile

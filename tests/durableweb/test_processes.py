@@ -37,7 +37,7 @@ def part(tmp_path):
     end_all(made, 0)
 
 
-def until(condition, seconds=10.0):
+def until(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, "waited in vain"
@@ -71,8 +71,8 @@ def test_a_part_that_stops_when_asked_is_not_waited_for(part):
     polite.start()
     until(lambda: "up" in polite.log.read_text())
     began = time.monotonic()
-    end_all([polite], grace_seconds=30)
-    assert time.monotonic() - began < 5
+    end_all([polite], grace_seconds=60)
+    assert time.monotonic() - began < 30
     assert polite.process.returncode == -15
 
 

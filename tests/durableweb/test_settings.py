@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from durableweb import environment
 from tests.conftest import ROOT
 
-OURS = re.compile(r"\"((?:DURABLEWEB|BRIEF)_[A-Z_]+|DATABASE_URL|REDIS_URL)\"")
+OURS = re.compile(r"\"((?:DURABLEWEB|BRIEF|REFUND)_[A-Z_]+|DATABASE_URL|REDIS_URL)\"")
 # Not settings, but the prefix of secrets, and the marker of a secret's name in the docs.
 PREFIXES = {"DURABLEWEB_SECRET_"}
 
@@ -102,7 +102,12 @@ def test_a_postgresql_url_is_taken_apart(monkeypatch, tmp_path):
         "6432",
         "runs",
     )
-    assert found["OPTIONS"] == {"prepare_threshold": 5, "server_side_binding": True, "sslmode": "verify-full"}
+    assert found["OPTIONS"] == {
+        "prepare_threshold": 5,
+        "server_side_binding": True,
+        "options": "-c jit=off -c max_parallel_workers_per_gather=0",
+        "sslmode": "verify-full",
+    }
 
 
 def test_a_socket_may_be_named_instead_of_a_host(monkeypatch, tmp_path):

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 import psutil
 import pytest
 from django.core.management import CommandError, call_command
 
-from durableweb.management.commands import up
+from durableweb.management.commands import up as command
 from tests.conftest import ROOT
 
 
@@ -42,7 +46,7 @@ def kept_signals():
 
 
 def test_a_taken_port_is_named_with_the_remedy_before_anything_is_changed(taken, kept_signals, monkeypatch):
-    monkeypatch.setattr(up.Command, "_migrate", lambda self: pytest.fail("it went on"))
+    monkeypatch.setattr(command.Command, "_migrate", lambda self: pytest.fail("it went on"))
     with pytest.raises(CommandError, match=rf"Port {taken} on 127\.0\.0\.1 .*--port {taken + 1}\."):
         call_command("up", port=taken)
 
@@ -55,34 +59,70 @@ def test_a_port_that_is_none_is_refused(word):
 
 @pytest.mark.acceptance
 @pytest.mark.sqlite_only
-def test_ctrl_c_ends_pages_and_worker_and_a_second_start_keeps_the_rows(tmp_path, free_port):
+def test_ctrl_c_ends_pages_and_worker_and_a_run_under_way_goes_on_at_the_second_start(tmp_path, free_port):
+    """P1: no row is lost; only the node that Ctrl-C cut off, for it takes longer than the grace, begins anew."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith("DURABLEWEB_")}
-    command = [sys.executable, "manage.py", "up", "--no-demo", "--port", str(free_port)]
-    for database in (r"Database: \d+ migrations to apply", "Database: up to date"):
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=ours | {"DURABLEWEB_HOME": str(tmp_path)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        try:
-            page = wait_for(f"http://127.0.0.1:{free_port}/login/", process)
-            assert 'name="password"' in page
-            family = psutil.Process(process.pid).children(recursive=True)
-            assert family
-            process.send_signal(signal.SIGINT)
-            printed, _ = process.communicate(timeout=30)
-        finally:
-            process.kill()
-        assert process.returncode == 0, printed
-        assert re.search(database, printed) and printed.endswith("Stopped.\n")
-        assert [one for one in family if one.is_running()] == []
+    ours |= {"DURABLEWEB_HOME": str(tmp_path), "DURABLEWEB_DEBUG": "1", "DURABLEWEB_APPS": "tests.acceptance"}
+    with up(ours, free_port) as first:
+        assert 'name="password"' in wait_for(f"http://127.0.0.1:{free_port}/login/", first)
+        given = json.dumps({"path": str(tmp_path / "diary"), "seconds": 2, "rounds": 3})
+        start = [sys.executable, "manage.py", "start", "patient", "--input", given]
+        assert subprocess.run(start, cwd=ROOT, env=ours, stdout=subprocess.DEVNULL).returncode == 0
+        until((tmp_path / "diary").exists, first)
+        assert r"migrations to apply" in ctrl_c(first)
+    assert run_in(tmp_path)[0] == "running"
+    with up(ours, free_port) as second:
+        assert 'name="password"' in wait_for(f"http://127.0.0.1:{free_port}/login/", second)
+        until(lambda: run_in(tmp_path)[0] != "running", second)
+        assert "Database: up to date" in ctrl_c(second)
+    assert run_in(tmp_path) == ("completed", 3)
+    assert len((tmp_path / "diary").read_text().splitlines()) in (3, 4)
+
+
+@contextmanager
+def up(environment: dict[str, str], port: int) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "manage.py", "up", "--no-demo", "--port", str(port)],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def ctrl_c(process: subprocess.Popen[str]) -> str:
+    """What it printed; nothing that it has started is left."""
+    family = psutil.Process(process.pid).children(recursive=True)
+    assert family
+    process.send_signal(signal.SIGINT)
+    printed, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, printed
+    assert printed.endswith("Stopped.\n")
+    assert [one for one in family if one.is_running()] == []
+    return printed
+
+
+def run_in(home: Path) -> tuple[str, int]:
+    """Status and step of the one run."""
+    with closing(sqlite3.connect(home / "durableweb.sqlite3")) as rows:
+        return rows.execute("SELECT status, step FROM runs_run").fetchone()
+
+
+def until(condition: Callable[[], object], process: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + 120
+    while not condition():
+        assert process.poll() is None and time.monotonic() < end, "it did not come to pass"
+        time.sleep(0.05)
 
 
 def wait_for(address: str, process: subprocess.Popen[str]) -> str:
-    end = time.monotonic() + 90
+    end = time.monotonic() + 180
     while time.monotonic() < end and process.poll() is None:
         try:
             with urllib.request.urlopen(address) as response:

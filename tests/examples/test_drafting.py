@@ -134,7 +134,7 @@ def test_what_may_pass_is_transient_and_the_next_try_succeeds(model, word, words
         ("400", "answered 400: This model's maximum context length"),
         ("404", "answered 404: The model does not exist"),
         ("quota", "answered 429: You exceeded your current quota"),
-        ("refused", "refused to draft: I cannot help with that"),
+        ("refused", "refused: I cannot help with that"),
     ],
 )
 def test_a_refusal_is_permanent_and_in_the_provider_s_words(model, word, words):

@@ -1,7 +1,7 @@
 """The protocols hold in every order of events that the budgets allow, and no rule of them can be left out.
 
-The models are kept in step with runs/engine/claim.py, lease.py, core/effects.py and shift.py: who changes a rule there
-changes it here, and sees what breaks.
+The models are kept in step with runs/engine/claim.py, waiting.py, lease.py and shift.py, and with runs/core/effects.py
+and compensating.py: who changes a rule there changes it here, and sees what breaks.
 """
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ from __future__ import annotations
 import pytest
 
 from tests.protocol.exploring import explore
+from tests.protocol.families import Families
+from tests.protocol.mailbox import Mailbox
 from tests.protocol.poison import Poison
 from tests.protocol.sending import Sending
+from tests.protocol.undoing import Undoing
 from tests.protocol.waits import Waits
 
 HOLD = {
@@ -21,10 +24,19 @@ HOLD = {
         b=False, due=2, window=1, cancel=1, retry=1, back=1, crash=1
     ),
     "a loop of two rounds": lambda: Waits(b=False, due=2, window=1, rounds=1, decide=2, crash=1),
+    "two signals in two waits": lambda: Mailbox(signal=2, rounds=2, crash=1),
+    "signals without a deadline": lambda: Mailbox(due=None, signal=2, rounds=2, crash=1, retry=1),
+    "a signal, a heartbeat and a retry": lambda: Mailbox(beat=1, retry=1),
+    "a timer": lambda: Mailbox(signal=0, crash=1, beat=1, retry=1),
+    "children, one at a time": lambda: Families(total=3, crash=2, cancel=1),
+    "children, all at once": lambda: Families(total=3, at_once=3, crash=1, cancel=1),
     "a write, reconciled": lambda: Sending(crash=2, beat=1, retry=1),
     "a write, settled by a person": lambda: Sending(asks=True, crash=1, beat=1, cancel=1, retry=1),
     "a write whose key is honoured": lambda: Sending(honoured=True, freeze=2, crash=1, beat=1),
     "a slow write": lambda: Sending(limit=3, crash=1, beat=2),
+    "a run that fails, undone": lambda: Undoing(crash=2),
+    "a run that is cancelled, undone": lambda: Undoing(fails=False, cancel=1),
+    "a run whose undoing is refused": lambda: Undoing(refuse=1, crash=0, cancel=1),
     "one poison run": lambda: Poison(orders=3),
     "two poison runs": lambda: Poison(poison=2, orders=1),
 }
@@ -45,6 +57,15 @@ CAUGHT = {
     "the clock is read before the lock": (lambda: Waits("clock_before_lock", b=False), "after the deadline"),
     "answered deadlines count": (lambda: Waits("any_deadline", due=2, window=3), "busy loop"),
     "a run ends with an open question": (lambda: Waits("leaves_open", cancel=1), "open entry"),
+    # signals and timers
+    "parking ignores the counter of signals": (lambda: Mailbox("no_answers"), "late wake"),
+    "a signal wakes a running run": (lambda: Mailbox("wakes_running"), "was shortened"),
+    "a signal wakes a retrying run": (lambda: Mailbox("wakes_retrying", retry=1), "was shortened"),
+    "a heartbeat moves a timer": (lambda: Mailbox("beat_bare", signal=0, beat=1), "late wake"),
+    "a signal after the deadline counts": (lambda: Mailbox("late_counts"), "too late"),
+    "the clock is asked before the mailbox": (lambda: Mailbox("clock_first"), "had come in time"),
+    "a signal is marked before its wait is answered": (lambda: Mailbox("two_commits", crash=1), "lost"),
+    "a look without lock and fence": (lambda: Mailbox("unlocked no_fence"), "read twice"),
     # sending
     "no look at the lease before a call": (lambda: Sending("no_lease_check no_age_check", beat=0), "twice"),
     "an old try may call": (lambda: Sending("no_age_check", limit=3), "twice"),
@@ -57,8 +78,26 @@ CAUGHT = {
         lambda: Sending("settled_early repaired", crash=0, beat=0, cancel=1, freeze=1),
         "twice",
     ),
+    # families
+    "parking ignores the counter of children's ends": (lambda: Families("no_answers"), "lost wake"),
+    "a child tells its parent in a second commit": (lambda: Families("tells_later", at_once=2), "lost"),
+    "ends are counted by what was read before the lock": (
+        lambda: Families("counts_unlocked", at_once=2),
+        "lost",
+    ),
+    "a child is made before it is counted": (lambda: Families("counts_apart"), "started twice"),
+    "a child that is made waits though there is room": (lambda: Families("held_at_first"), "its turn"),
+    "a parent's end forgets its children": (lambda: Families("no_cascade", cancel=1), "outlives"),
+    "a parent that lost its run makes a child": (lambda: Families("no_fence", cancel=1), "outlives"),
     # what remains, as the docs say: a stop of any length between the last look and the call
     "a worker frozen before its call": (lambda: Sending(crash=0, beat=0, freeze=99), "twice"),
+    # undoing
+    "what was under way is not found out first": (lambda: Undoing("no_find_out", cancel=1), "left it done"),
+    "a node goes on beside the undoing": (lambda: Undoing("no_fence", cancel=1), "left it done"),
+    "the oldest is undone first": (lambda: Undoing("oldest_first", crash=0), "before a later one"),
+    "undoing without an intent": (lambda: Undoing("no_intent"), "undone twice"),
+    "undoing without a quarantine": (lambda: Undoing("no_quarantine", cancel=1), "left it done"),
+    "a run ends with a doubt in its undoing": (lambda: Undoing("leaves_doubt", refuse=1), "left it done"),
     # poison
     "suspects share a process": (lambda: Poison("shares"), "healthy"),
     "deaths in company count": (lambda: Poison("all_count shares"), "healthy"),

@@ -12,3 +12,10 @@ from runs.engine import clock
 def own_clock() -> Iterator[None]:
     yield
     clock.AHEAD = timedelta()
+
+
+@pytest.fixture
+def nothing_sent() -> None:
+    from tests.runs.posting import sent
+
+    sent.clear()

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from runs import Ask, Graph, Retry, registry, start, tool
+from runs import END, Ask, Graph, Retry, Timer, Wait, registry, start, tool
 from runs.conf import conf
 from runs.core import ledger
 from runs.core.ledger import Entry
@@ -19,6 +19,8 @@ from runs.engine.ledger import RowLedger
 from runs.models import LedgerEntry, Run
 from runs.testing import Unanswered, go_on
 from runs.testing.driving import answer
+from tests.runs import versioned
+from tests.runs.failing import failing
 
 
 class Log(BaseModel):
@@ -53,7 +55,8 @@ asking = Graph("fault-asking", state=Log, operators="ops")
 
 @asking.node(then="after")
 def ask(run, state):
-    one = Ask("One?", name="one", reviewers="pm", due=timedelta(hours=2))
+    others = {"escalate_to": "ops", "escalate_after": timedelta(hours=1)}
+    one = Ask("One?", name="one", reviewers="pm", due=timedelta(hours=2), **others)
     answers = run.gather(one, Ask("Two?", name="two", due=timedelta(hours=3), on_expiry="rejected"))
     state.log += [answer.verdict for answer in answers]
 
@@ -71,12 +74,46 @@ def send(run, state):
     state.log.append(run.call(post, text="a"))
 
 
-GRAPHS = (plain, asking, sending)
+waiting = Graph("fault-waiting", state=Log, operators="ops")
+
+
+@waiting.node
+def wait(run, state):
+    run.gather(Wait("go", timeout=timedelta(hours=9)), Timer(timedelta(hours=2)))
+    state.log.append("went")
+
+
+few = Graph("fault-few", state=Log)
+
+
+@few.node
+def end(run, state):
+    state.log.append("ended")
+
+
+lone = Graph("fault-lone", state=Log, operators="ops")
+
+
+@lone.node(then=("go", END))
+def go(run, state):
+    state.log += [end.status for end in run.join(run.start(few, {}))]
+    return END
+
+
+many = Graph("fault-many", state=Log, operators="ops")
+
+
+@many.node
+def go_for_each(run, state):
+    state.log += [end.status for end in run.map(few, [{}, {"log": ["second"]}], at_once=1)]
+
+
+GRAPHS = (plain, asking, sending, waiting, versioned.second, failing, few, lone, many)
 
 
 def script(entry: LedgerEntry, request: dict[str, Any]) -> dict[str, Any]:
-    """What people say to anything: an effect in doubt did not happen, the rest is fine."""
-    if request["settles"]:
+    """What is said to anything: an effect in doubt did not happen, the rest is fine."""
+    if request.get("settles"):
         return {"verdict": "respond", "payload": {"outcome": "not_happened", "result": None}}
     return {"verdict": "approve"}
 
@@ -98,9 +135,9 @@ def lost(graph: Graph = sending) -> Run:
     return Run.objects.get(pk=drive.lease.run_id)
 
 
-def parked() -> Run:
-    """A run that waits for both its questions."""
-    run = start(asking, {})
+def parked(graph: Graph = asking) -> Run:
+    """A run that waits for both its questions, or both its other waits."""
+    run = start(graph, {})
     claim(run).run()
     run.refresh_from_db()
     return run

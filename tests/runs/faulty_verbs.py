@@ -340,3 +340,74 @@ def undo() -> Made:
     approval_of(run).decide(by=by, verdict="approve")
     approval = approval_of(run)
     return str(run.pk), lambda: approval.undo(by)
+
+
+@of("parts")
+def delegate() -> Made:
+    run, by = parked(), ada()
+    approval, to = approval_of(run), User.objects.get_or_create(username="eve")[0]
+    return str(run.pk), lambda: approval.delegate(by, to=to)
+
+
+@of("parts")
+def recall() -> Made:
+    run, by = parked(), ada()
+    approval_of(run).delegate(by, to=User.objects.get_or_create(username="eve")[0])
+    approval = approval_of(run)
+    return str(run.pk), lambda: approval.recall(by)
+
+
+@of("parts")
+def supersede_what_was_approved() -> Made:
+    run, by = parked(), ada()
+    approval_of(run).decide(by=by, verdict="approve")
+    reply(run, "two")
+    clock.AHEAD += timedelta(minutes=1)
+    drive = claim(run)
+    rows = RowLedger(drive.lease, drive.rows)
+    return str(run.pk), lambda: rows.supersede(rows.entries["one"])
+
+
+@of("times")
+def extend() -> Made:
+    run, by = parked(), ada()
+    approval = approval_of(run)
+    return str(run.pk), lambda: approval.extend(by, approval.due_at + timedelta(hours=1))
+
+
+@of("times")
+def remind() -> Made:
+    run = parked()
+    approval = approval_of(run)
+    return str(run.pk), approval.remind
+
+
+@of("times")
+def escalate() -> Made:
+    run = parked()
+    approval = approval_of(run)
+    return str(run.pk), approval.escalate
+
+
+@of("stages")
+def end_a_stage() -> Made:
+    run, by = staged(), ada()
+    approval = approval_of(run)
+    return str(run.pk), lambda: approval.decide(by=by, verdict="approve", operation_id=f"decide:{run.pk}")
+
+
+@of("stages")
+def go_back_a_stage() -> Made:
+    run, by = staged(), ada()
+    approval_of(run).decide(by=by, verdict="approve")
+    approval = approval_of(run)
+    return str(run.pk), lambda: approval.take_back(by)
+
+
+def staged() -> Run:
+    """Its question has a second stage; the script of these tests answers in its place."""
+    run = parked()
+    approval = approval_of(run)
+    approval.stages = [{"name": name, "quorum": 1, "needed": True} for name in ("pm", "ops")]
+    approval.save(update_fields=["stages"])
+    return run

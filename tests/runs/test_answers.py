@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from pydantic import BaseModel
 
 from runs import END, Ask, Graph, Retry, Transient, start, tool
+from runs.core import codec
 from runs.core.outcomes import Waits
 from runs.engine.claim import Claimer
 from runs.errors import Conflict, Missing
@@ -230,6 +231,38 @@ def test_another_branch_while_a_write_is_in_doubt_is_not_committed():
     assert (run.status, run.error_kind) == ("failed", "diverged")
     assert calls == ["x"]
     assert run.entries.get(kind="effect").status == "in_doubt", "no run ends with an open write"
+
+
+def test_a_gather_that_leaves_out_its_write_in_doubt_is_not_committed():
+    """S12: the second execution gathers only what was answered, and would go on without the other."""
+    calls = []
+
+    @tool(kind="write")
+    def push(text: str) -> str:
+        calls.append(text)
+        if text == "lost":
+            raise ConnectionResetError("gone")
+        return f"pushed {text}"
+
+    graph = Graph("gathering less", state=Log, operators="ops")
+
+    @graph.node(retry=Retry(attempts=2, first=0))
+    def branch(run, state):
+        texts = ["sent"] if calls else ["sent", "lost"]
+        state.log += run.gather(*(push.bind(text=text) for text in texts))
+
+    with registered(graph):
+        run = start("gathering less", {})
+        drive(run)
+        assert run.status == "waiting"
+        pass_time(100)
+        drive(run)
+    assert (run.status, run.error_kind, run.state_at()["log"]) == ("failed", "diverged", [])
+    assert sorted(calls) == ["lost", "sent"], "each once"
+    by_text = {
+        codec.loads(entry.request)["text"]: entry.status for entry in run.entries.filter(kind="effect")
+    }
+    assert by_text == {"sent": "done", "lost": "in_doubt"}
 
 
 def test_an_answer_to_what_is_closed_or_unknown_is_refused_and_the_run_untouched():

@@ -59,6 +59,12 @@ def bell():
     return Bell()
 
 
+@pytest.fixture
+def still(monkeypatch):
+    """Time passes only where the test lets it pass."""
+    monkeypatch.setattr(clock, "elapsed", lambda: 1_000 + clock.AHEAD / timedelta(seconds=1))
+
+
 def rung() -> int:
     return OrmQ.objects.count()
 
@@ -96,12 +102,12 @@ def test_nothing_due_nothing_rung(bell):
     assert rung() == 0
 
 
-def test_a_bell_that_is_lost_is_rung_again_and_its_silence_is_counted(bell):
+def test_a_bell_that_is_lost_is_rung_again_and_its_silence_is_counted(still, bell):
     """S3: nothing needs the message."""
     start(ringing)
     bell.look()
     OrmQ.objects.all().delete()
-    pass_time(1)  # real time passes too: a second is room enough for a busy machine
+    pass_time(1)
     bell.look()
     assert rung() == 0
     pass_time(1.5)
@@ -110,7 +116,7 @@ def test_a_bell_that_is_lost_is_rung_again_and_its_silence_is_counted(bell):
     pass_time(2.5)
     bell.look()
     assert rung() == 1, "the pause doubles"
-    assert 5 <= bell.unanswered_seconds < 7
+    assert bell.unanswered_seconds == 5
 
 
 def test_a_run_that_somebody_drove_meanwhile_needs_no_answer(bell):
@@ -176,6 +182,29 @@ def test_a_run_that_nobody_serves_is_held_and_looked_at_again_in_a_minute(bell):
     assert rung() == 1
 
 
+def test_a_run_that_this_code_only_migrates_rings_once_its_own_workers_had_time_to_come(bell):
+    """R8"""
+    newer = Graph("ringing", version=3)
+    newer.node(only)
+    newer.migrate(2)(lambda state, node: (state, node))
+    run = start(ringing)
+    Run.objects.filter(pk=run.pk).update(version=2)
+    with registered(newer):
+        bell.look()
+        assert rung() == 0
+        pass_time(60)
+        worker(serves=((ringing.name, 2),))
+        Run.objects.filter(pk=run.pk).update(wake_at=clock.now() - timedelta(seconds=30))
+        bell.look()
+        assert rung() == 1, "for the worker that serves it"
+        Worker.objects.all().delete()
+        bell.forget()
+        pass_time(1)
+        bell.look()
+        assert rung() == 2
+        assert Run.objects.get(pk=run.pk).wake_at < clock.now(), "it is not held"
+
+
 def test_a_run_that_only_another_machine_serves_is_left_to_it(bell):
     run = start(ringing)
     Run.objects.filter(pk=run.pk).update(version=7)
@@ -217,7 +246,7 @@ def test_rows_of_killed_workers_go_when_nothing_waits_for_their_leases():
     assert sorted(Worker.objects.values_list("name", flat=True)) == ["alive", "holding"]
 
 
-def test_a_database_that_is_away_is_waited_for_and_its_time_is_not_silence(bell, monkeypatch):
+def test_a_database_that_is_away_is_waited_for_and_its_time_is_not_silence(still, bell, monkeypatch):
     """E13"""
 
     class Enough(Exception):
@@ -240,7 +269,7 @@ def test_a_database_that_is_away_is_waited_for_and_its_time_is_not_silence(bell,
     with pytest.raises(Enough):
         bell.watch(report)
     bell.line.close()
-    assert told[1] == 0 and told[2] < 1
+    assert told[1:] == [0, 0]
     assert rung() == 2
 
 
@@ -251,8 +280,8 @@ def test_an_announced_run_ends_the_wait_at_once():
     caller = threading.Timer(0.1, lambda: (announce(), connection.close()))
     caller.start()
     began = time.monotonic()
-    line.wait(30)
-    assert time.monotonic() - began < 5
+    line.wait(60)
+    assert time.monotonic() - began < 30
     caller.join()
     line.close()
 

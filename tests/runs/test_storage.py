@@ -318,6 +318,7 @@ BROKEN_RULES = {
     "run_ended_never_wakes": {"status": "completed"},
     "run_live_always_wakes": {"wake_at": None},
     "run_lease_only_while_running": {"leased_by": "w1"},
+    "run_ending_while_compensated": {"ending": "failed", "status": "created"},
     "run_key_not_blank": {"key": "\t"},
     "run_graph_not_blank": {"graph": " "},
     "run_priority_known": {"priority": 4},

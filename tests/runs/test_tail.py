@@ -244,3 +244,29 @@ def unfinished() -> Iterator[tuple]:
     finally:
         may_end.set()
         writer.join(30)
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.django_db(transaction=True)
+def test_ids_that_are_given_again_are_seen():
+    """SQLite gives the highest id again once its row is gone (docs/adr/0012)."""
+    from runs.engine import triggers
+    from runs.models import Checkpoint, LedgerEntry, Run
+
+    with registered(note):
+        drive(start(note, {}))
+        tail = Tail()
+        tail.look()
+        last = Checkpoint.objects.latest("pk").pk
+        triggers.remove()
+        try:
+            for table in (Checkpoint, LedgerEntry, Run):
+                table.objects.all().delete()
+        finally:
+            triggers.install()
+        run = start(note, {})
+        assert Checkpoint.objects.latest("pk").pk <= last
+        assert tail.look() == {"run": {run.pk}}
+        assert tail.look() == {}
+        drive(run)
+        assert tail.look() == {"run": {run.pk}}

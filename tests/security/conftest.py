@@ -16,6 +16,25 @@ def own_clock() -> Iterator[None]:
 
 
 @pytest.fixture
+def letters_known() -> Iterator[None]:
+    """The graph `letters` is registered, and nothing is posted afterwards."""
+    from tests.runs.driving import registered  # models cannot be imported when this file is read
+    from tests.security.letters import letters, posted
+
+    with registered(letters):
+        yield
+    posted.clear()
+
+
+@pytest.fixture
+def run(letters_known: None):
+    """A run that waits for its letter to be approved."""
+    from tests.security.letters import waiting_letter
+
+    return waiting_letter()
+
+
+@pytest.fixture
 def canary(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A secret of the installation, known by the name CANARY."""
     from tests.security.canary import CANARY  # models cannot be imported when this file is read

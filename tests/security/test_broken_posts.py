@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -15,30 +14,18 @@ from runs.errors import Conflict, Invalid, NotAllowed
 from runs.models import LedgerEntry, Run
 from tests.approvals.browser_post import posted_by
 from tests.approvals.cases import answer_of, ask
-from tests.runs.driving import drive, pass_time, registered
-from tests.security.letters import letters, posted, waiting_letter
+from tests.runs.driving import drive, pass_time
+from tests.security.letters import posted, waiting_letter
 from tests.security.test_routes import FORM, as_person, unmoved
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("letters_known")]
 
 NESTED = {depth: "[" * depth + "]" * depth for depth in (150, 1_000, 20_000)}
-
-
-@pytest.fixture(autouse=True)
-def known() -> Iterator[None]:
-    with registered(letters):
-        yield
-    posted.clear()
 
 
 @pytest.fixture
 def client(ada: Any) -> Client:
     return as_person(ada)
-
-
-@pytest.fixture
-def run() -> Run:
-    return waiting_letter()
 
 
 def form_of(client: Client, approval: Approval, form_id: str = "decision") -> Any:

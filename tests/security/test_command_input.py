@@ -15,24 +15,12 @@ from django.core.management import execute_from_command_line
 from approvals.models import Approval
 from runs import start
 from runs.models import Run
-from tests.runs.driving import drive, registered
-from tests.security.letters import letters, posted, waiting_letter
+from tests.runs.driving import drive
+from tests.security.letters import posted
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("letters_known")]
 
 TERMINAL = "\x1b[2J\x07\x9b31m‮"  # would clear a screen, ring, colour, and turn what follows around
-
-
-@pytest.fixture(autouse=True)
-def known() -> Iterator[None]:
-    with registered(letters):
-        yield
-    posted.clear()
-
-
-@pytest.fixture
-def run() -> Run:
-    return waiting_letter()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any
 
@@ -20,11 +19,10 @@ from approvals.views import inbox
 from runs.models import BlobUse, Run
 from tests.approvals.browser_post import posted_by
 from tests.conftest import ROOT
-from tests.runs.driving import registered
-from tests.security.letters import letters, posted, waiting_letter
+from tests.security.letters import waiting_letter
 from tests.security.test_routes import FORM, OPEN, READ, RULES, TOKEN, address, as_person, unmoved
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("letters_known")]
 
 EVIL = (
     "<script>alert(1)</script><img src=x onerror=alert(1)><b style='color:red' onclick=x()>b</b>\n\n"
@@ -32,13 +30,6 @@ EVIL = (
     '[e](https://e.example/"onmouseover="alert(1)) <https://e.example/?<script>> [f]: javascript:alert(2)\n\n'
     "<svg/onload=alert(1)> <iframe src=//e.example></iframe> &lt;script&gt; <a href='JaVaScRiPt:x'>g</a>\n\n[h][f]"
 )
-
-
-@pytest.fixture(autouse=True)
-def known() -> Iterator[None]:
-    with registered(letters):
-        yield
-    posted.clear()
 
 
 @pytest.fixture

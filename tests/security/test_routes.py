@@ -15,10 +15,9 @@ from django.urls import URLResolver, get_resolver
 from approvals.models import Approval
 from runs import start
 from runs.models import BlobUse, Run
-from tests.runs.driving import registered
-from tests.security.letters import letters, posted, waiting_letter
+from tests.security.letters import posted, waiting_letter
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("letters_known")]
 
 OPEN, PERSON, RUN, APPROVAL, TOKEN = "open", "person", "run", "approval", "token"
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -34,6 +33,9 @@ RULES = {
     "inbox/list/": PERSON,
     "inbox/new/": PERSON,
     "inbox/count/": PERSON,
+    "inbox/filters/": PERSON,
+    "inbox/bulk/": PERSON,
+    "inbox/bulk/undo/": PERSON,
     "runs/": PERSON,
     "runs/rows/": PERSON,
     "runs/preferences/": PERSON,
@@ -44,10 +46,15 @@ RULES = {
     "approvals/<uuid:pk>/": APPROVAL,
     "approvals/<uuid:pk>/parts/<slug:part>/": APPROVAL,
     "approvals/<uuid:pk>/draft/": APPROVAL,
+    "approvals/<uuid:pk>/draft/kept/": APPROVAL,
     "approvals/<uuid:pk>/decision/": APPROVAL,
     "approvals/<uuid:pk>/undo/": APPROVAL,
     "approvals/<uuid:pk>/comments/": APPROVAL,
     "approvals/<uuid:pk>/claim/": APPROVAL,
+    "away/": PERSON,
+    "approvals/<uuid:pk>/assignment/": APPROVAL,
+    "approvals/<uuid:pk>/part/": APPROVAL,
+    "approvals/<uuid:pk>/deadline/": APPROVAL,
 }
 OBJECTS = [route for route, rule in RULES.items() if rule in (RUN, APPROVAL)]
 READ = {
@@ -70,13 +77,6 @@ def routes(resolver: URLResolver | None = None, before: str = "") -> Iterator[st
 
 
 ADMIN = sorted({route for route in routes() if route.startswith("admin/")} - RULES.keys())
-
-
-@pytest.fixture(autouse=True)
-def known() -> Iterator[None]:
-    with registered(letters):
-        yield
-    posted.clear()
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def ids_out(text: str) -> str:
 def test_the_lists_hold_nothing_of_others_whatever_they_are_asked(run: Run, eve: Any) -> None:
     client = as_person(eve)
     approval = Approval.objects.get(run=run)
-    for path in ("/", "/inbox/list/", "/inbox/new/", "/runs/", "/runs/rows/"):
+    for path in ("/", "/inbox/list/", "/inbox/new/", "/inbox/bulk/", "/runs/", "/runs/rows/"):
         for query in (
             *(f"?scope={scope}" for scope in ("mine", "teams", "all", "decided", "attention")),
             f"?q={run.pk}",
@@ -176,6 +176,7 @@ def test_the_lists_hold_nothing_of_others_whatever_they_are_asked(run: Run, eve:
             "?graph=letters",
             f"?decided={approval.pk}",
             f"?open={approval.pk}",
+            f"?pick={approval.pk.hex}.1",
             f"?top={run.pk}",
             "?until=2020-01-01T00:00:00Z",
         ):
@@ -281,7 +282,8 @@ def test_a_query_typed_wrong_is_no_error(run: Run, ada: Any) -> None:
     approval = Approval.objects.get(run=run)
     names = ("q", "graph", "status", "still", "tries", "label", "before", "top", "scope", "risk", "until")
     names += ("decided", "open", "at", "against", "entry", "next")
-    paths = ("/", "/inbox/list/", "/inbox/new/", "/runs/", "/runs/rows/", f"/runs/{run.pk}/")
+    names += ("age", "due", "requester", "reviewer", "after")
+    paths = ("/", "/inbox/list/", "/inbox/new/", "/inbox/bulk/", "/runs/", "/runs/rows/", f"/runs/{run.pk}/")
     paths += (f"/runs/{run.pk}/live/", f"/approvals/{approval.pk}/", f"/approvals/{approval.pk}/parts/acts/")
     for path in paths:
         for odd in ODD:

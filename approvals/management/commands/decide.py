@@ -15,6 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from approvals.forms.values import NotJson, parse_json
 from approvals.models import Approval, Decision
 from approvals.said import AS_PROPOSED
+from approvals.stages import FIRST, stages_of
 from approvals.words import VERDICTS
 from runs.command_line import one_line, visible
 from runs.core.words import is_storable
@@ -34,6 +35,7 @@ class Command(BaseCommand):
         parser.add_argument("--reason", default="", help="reaches the run byte for byte")
         parser.add_argument("--revision", type=int, help="refuse if it has changed since this revision")
         parser.add_argument("--operation-id", help="sent again with the same id, it decides once")
+        parser.add_argument("--sign", action="store_true", help="ask for the password of who decides")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -47,6 +49,7 @@ class Command(BaseCommand):
                 operation_id=options["operation_id"],
                 via="command",
                 signed_in=f"shell of {_shell_user()}",
+                password=getpass.getpass(f"Password of {options['by']}: ") if options["sign"] else None,
             )
         except Refusal as refusal:
             raise CommandError(_told(refusal)) from refusal
@@ -121,5 +124,7 @@ def _as_json(decision: Decision) -> dict[str, Any]:
 def _as_text(decision: Decision) -> str:
     approval = Approval.objects.get(pk=decision.approval_id)
     if approval.is_open:
-        return f"{approval}: voted; {approval.quorum - approval.votes.count()} more needed."
+        missing = approval.quorum - approval.votes.filter(stage=approval.stage).count()
+        stage = stages_of(approval)[approval.stage - FIRST].name
+        return f"{approval}: voted; {missing} more needed{f' of {stage}' if stage else ''}."
     return f"{approval}: {approval.outcome.replace('_', ' ')} by {decision.by.get_username()}."

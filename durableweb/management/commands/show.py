@@ -6,13 +6,14 @@ import argparse
 from typing import Any  # states, requests and results are any JSON
 
 from django.core.management.base import BaseCommand
+from django.db.models import Count
 
 from approvals.models import Approval, Decision
 from runs.command_line import as_json, one_line_errors, visible
 from runs.core import codec
 from runs.core.errors import DurableError
 from runs.engine import blobs
-from runs.models import LedgerEntry, Run
+from runs.models import LedgerEntry, Run, Signal
 
 
 class Command(BaseCommand):
@@ -36,10 +37,14 @@ def _run(run: Run) -> dict[str, Any]:
         "graph": run.graph,
         "version": run.version,
         "status": run.status,
+        "ending": run.ending,
         "node": run.node,
         "step": run.step,
         "seq": run.seq,
         "key": run.key,
+        "parent": run.parent_id and str(run.parent_id),
+        "root": str(run.root),
+        "children": dict(run.children.order_by().values_list("status").annotate(Count("pk"))),
         "error": {"kind": run.error_kind, "text": run.error} if run.error else None,
         "state": _state(run),
         "checkpoints": list(
@@ -47,7 +52,8 @@ def _run(run: Run) -> dict[str, Any]:
                 "seq", "kind", "step", "node", "status", "at", "actor", "reason", "digest"
             )
         ),
-        "ledger": [_entry(entry) for entry in run.entries.order_by("id")],
+        "ledger": [_entry(entry) for entry in run.entries.order_by("id").select_related("compensates")],
+        "signals": [_signal(signal) for signal in run.signals.order_by("id").select_related("consumed_by")],
         "approvals": [_approval(approval) for approval in approvals],
     }
 
@@ -66,11 +72,13 @@ def _entry(entry: LedgerEntry) -> dict[str, Any]:
         "key": entry.key,
         "kind": entry.kind,
         "name": entry.name,
+        "child": entry.child_id and str(entry.child_id),
         "status": entry.status,
         "idempotency_key": entry.idempotency_key,
         "request": _tree(entry, entry.request),
         "result": _tree(entry, entry.result),
         "error": entry.error,
+        "undoes": entry.compensates and {"step": entry.compensates.step, "key": entry.compensates.key},
         "attempts": entry.attempts,
         "opened_at": entry.opened_at,
         "answered_at": entry.answered_at,
@@ -78,12 +86,23 @@ def _entry(entry: LedgerEntry) -> dict[str, Any]:
     }
 
 
-def _tree(entry: LedgerEntry, text: str | None) -> Any:
+def _signal(signal: Signal) -> dict[str, Any]:
+    return {
+        "name": signal.name,
+        "key": signal.key,
+        "by": signal.by,
+        "at": signal.at,
+        "payload": _tree(signal, signal.payload),
+        "read_by": signal.consumed_by and {"step": signal.consumed_by.step, "key": signal.consumed_by.key},
+    }
+
+
+def _tree(row: LedgerEntry | Signal, text: str | None) -> Any:
     """As it is stored, typed values with their mark; nothing that needs the author's classes."""
     if text is None:
         return None
     try:
-        return codec.decode(blobs.load_text(entry.run_id, text, entry.key))
+        return codec.decode(blobs.load_text(row.run_id, text, row.key or row.name))
     except DurableError as error:
         return {"unreadable": str(error)}
 
@@ -126,6 +145,11 @@ def _text(told: dict[str, Any]) -> str:
         lines.append("ledger")
     for one in told["ledger"]:
         lines.append(f"  step {one['step']} {visible(one['key'])}: {one['kind']} {one['status']}")
+    if told["signals"]:
+        lines.append("signals")
+    for one in told["signals"]:
+        read = f"read in step {one['read_by']['step']}" if one["read_by"] else "unread"
+        lines.append(f"  {visible(one['name'])}: {read}")
     if told["approvals"]:
         lines.append("approvals")
     for one in told["approvals"]:

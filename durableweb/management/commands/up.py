@@ -27,11 +27,14 @@ LOOK_SECONDS = 0.2
 SLOW_START_SECONDS = 120.0
 BRIEF = "competitive-brief"
 DEMO_KEY = "demo"
-DEMO_INPUT = {
+BRIEF_INPUT = {
     "goal": "Which of these packages should carry our background work and live pages?",
     "vendors": ["django-q2", "channels", "django-htmx"],
     "to": "board@example.com",
 }
+REFUND = "refund-agent"
+REFUND_INPUT = {"order": "B-4", "request": "The sofa does not fit through our door. Please take it back."}
+PROVIDER = "REFUND_PROVIDER_URL"
 
 
 class Command(BaseCommand):
@@ -41,7 +44,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--port", type=_port, default=8000, help="where the pages are (default 8000)")
-        parser.add_argument("--no-demo", action="store_true", help="make no demo people and start no brief")
+        parser.add_argument("--no-demo", action="store_true", help="make no demo people and start no runs")
 
     def handle(self, *args: Any, port: int, no_demo: bool, **options: Any) -> None:
         for name in (signal.SIGTERM, signal.SIGHUP):
@@ -51,7 +54,7 @@ class Command(BaseCommand):
             self._migrate()
             run_id = None if no_demo else self._make_demo()
             connections.close_all()  # the children have their own
-            self._start(port)
+            self._start(port, with_provider=not no_demo and not os.environ.get(PROVIDER))
             self._wait_for_pages(port)
             self._say(f"\ndurableweb is at http://{HOST}:{port}/\n")
             if run_id is None:
@@ -93,14 +96,16 @@ class Command(BaseCommand):
 
         self._say("Demo people (name, password):")
         call_command("demo")
-        started = Run.objects.filter(graph=BRIEF, key=DEMO_KEY).first()
-        if started is None:
-            requester = User.objects.get(username="requester")
-            started = runs.start(BRIEF, DEMO_INPUT, key=DEMO_KEY, by=requester)
-            self._say(f"Started a competitive brief: run {started.pk}")
-        return str(started.pk)
+        requester, ids = User.objects.get(username="requester"), []
+        for graph, given in ((BRIEF, BRIEF_INPUT), (REFUND, REFUND_INPUT)):
+            started = Run.objects.filter(graph=graph, key=DEMO_KEY).first()
+            if started is None:
+                started = runs.start(graph, given, key=DEMO_KEY, by=requester)
+                self._say(f"Started a {graph}: run {started.pk}")
+            ids.append(str(started.pk))
+        return ids[0]
 
-    def _start(self, port: int) -> None:
+    def _start(self, port: int, with_provider: bool) -> None:
         logs, root = self._home / "logs", Path(settings.ROOT)
         web = [sys.executable, "-m", "uvicorn", "durableweb.asgi:application", "--host", HOST]
         web += ["--port", str(port), "--log-level", "warning", "--timeout-graceful-shutdown", "2"]
@@ -109,10 +114,26 @@ class Command(BaseCommand):
             Part("web", web, logs / "web.log", self._say, root),
             Part("worker", work, logs / "worker.log", self._say, root),
         )
+        if with_provider:
+            self.parts += (self._provider(logs, root),)
         # a worker asked to stop must hand its runs back before it is killed, or they wait for their leases
         os.environ.setdefault("DURABLEWEB_GRACE_SECONDS", f"{GRACE_SECONDS / 2:g}")
         for part in self.parts:
             part.start()
+
+    def _provider(self, logs: Path, root: Path) -> Part:
+        """The payment provider of the refund agent; the worker is told its address."""
+        with socket.create_server((HOST, 0)) as probe:
+            port = probe.getsockname()[1]
+        os.environ[PROVIDER] = f"http://{HOST}:{port}"
+        command = [sys.executable, "-m", "examples.refunds.provider", "--port", str(port)]
+        return Part(
+            "payments",
+            [*command, "--book", self._home / "refunds.jsonl"],
+            logs / "payments.log",
+            self._say,
+            root,
+        )
 
     def _wait_for_pages(self, port: int) -> None:
         self._say("Starting pages and worker ...")
@@ -149,6 +170,9 @@ class Command(BaseCommand):
                 "In the inbox, open the waiting brief, change the e-mail if you like, and press Approve."
             )
             self._say(f"The mail is then a file in {self._home / 'mail'}.")
+            self._say(
+                "A refund waits there too: an agent proposes it, and nothing is paid until you approve."
+            )
         self._say(f"Every step of the brief is at {site}/runs/{run_id}/")
 
     def _keep_alive(self) -> NoReturn:

@@ -18,11 +18,15 @@ class Command(BaseCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("run", help="its id, or the last six digits of it")
         parser.add_argument("--reason", required=True, help="why; it stands in the trail")
+        parser.add_argument(
+            "--compensate", action="store_true", help="first undo what it did, as its tools declare"
+        )
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
         with one_line_errors():
             run = Run.objects.named(options["run"])
-            run.cancel(by=f"shell of {getpass.getuser()}", reason=options["reason"])
-        told = {"id": str(run.id), "status": run.status, "reason": options["reason"]}
-        self.stdout.write(as_json(told) if options["json"] else f"{run.id} {run.graph} {run.status}")
+            run.cancel(f"shell of {getpass.getuser()}", options["reason"], compensate=options["compensate"])
+        told = {"id": str(run.id), "status": run.status, "ending": run.ending, "reason": options["reason"]}
+        now = f"{run.status}, undoing what it did; then {run.ending}" if run.ending else run.status
+        self.stdout.write(as_json(told) if options["json"] else f"{run.id} {run.graph} {now}")

@@ -1,41 +1,70 @@
-"""Ask an OpenAI-compatible endpoint over HTTP, and sort what can go wrong by what helps."""
+"""A language model behind an OpenAI-compatible endpoint; what can go wrong is sorted by what helps."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple
+from typing import Any  # whatever the endpoint wrote
 
 import httpx
 
-from runs import Permanent, Transient
+from runs.core.errors import Permanent, Transient
+from runs.core.retry import Retry
+from runs.language_model import Message, Reply, Wish
 
 ANSWER_BYTES = 4_000_000
 CONNECT_SECONDS = 5.0
 TRY_AGAIN = {408, 409, 425, 429}
 SPENT = "insufficient_quota"  # the code of a 429 that no waiting cures
+MILLION = 1_000_000
 
 
-class Reply(NamedTuple):
-    text: str
-    model: str
-    tokens: int
+@dataclass(frozen=True)
+class Endpoint:
+    """`url` is the base, such as http://127.0.0.1:9000/v1; `secret` names the secret with its key, if it wants one.
+
+    `usd_per_million` are the prices of tokens in and out, used where the endpoint tells no cost. `more` goes into each
+    request as it is, such as {"temperature": 0}.
+    """
+
+    url: str
+    name: str
+    secret: str = ""
+    usd_per_million: tuple[Decimal | str, Decimal | str] = ("0", "0")
+    limit: timedelta = timedelta(seconds=60)
+    retry: Retry = Retry(attempts=5)
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    def reply(
+        self, messages: Sequence[Message], tools: Sequence[Message], api_key: str | None, timeout: float
+    ) -> Reply:
+        """One chat completion; see `ask_model`."""
+        request = {**self.more, "model": self.name, "messages": list(messages)}
+        if tools:
+            request["tools"] = list(tools)
+        return ask_model(self.url, request, api_key, timeout, self.usd_per_million)
 
 
 def ask_model(
-    url: str, model: str, messages: list[dict[str, str]], api_key: str | None, timeout: float
+    url: str,
+    request: dict[str, Any],
+    api_key: str | None,
+    timeout: float,
+    usd_per_million: tuple[Decimal | str, Decimal | str] = ("0", "0"),
+    setting: str = "The address of the endpoint",
 ) -> Reply:
-    """One chat completion; `url` is the base, such as http://127.0.0.1:9000/v1; `timeout` in seconds.
+    """One chat completion: `request` has at least model and messages; `timeout` in seconds; `setting` is for errors.
 
     A question changes nothing at the provider, so whatever may pass is Transient: silence, a broken
     connection, 429 and 503 (with their Retry-After), other 5xx, an answer that cannot be read. Permanent: a refusal.
     """
-    base = _base(url)
+    base = _base(url, setting)
     place = f"{base.scheme}://{base.netloc.decode()}{base.path}"  # without user name, password and query
-    request = {"model": model, "messages": messages}
     try:
         status, answered, body = _post(base, request, _auth(url, api_key), timeout, place)
     except httpx.TimeoutException as late:
@@ -46,19 +75,17 @@ def ask_model(
         ) from broken
     if status != 200:
         raise _refusal(place, status, answered, body)
-    return _reply(place, model, body)
+    return _reply(place, str(request["model"]), body, usd_per_million)
 
 
-def _base(url: str) -> httpx.URL:
+def _base(url: str, setting: str) -> httpx.URL:
     """The address without user name and password: httpx writes addresses into the log."""
     try:
         base = httpx.URL(url)
     except httpx.InvalidURL as wrong:
-        raise Permanent(f"BRIEF_MODEL_URL is no address of a model: {wrong}") from wrong
+        raise Permanent(f"{setting} is no address of a model: {wrong}") from wrong
     if base.scheme not in ("http", "https") or not base.host:
-        raise Permanent(
-            "BRIEF_MODEL_URL is no address of a model: it begins with neither http:// nor https://."
-        )
+        raise Permanent(f"{setting} is no address of a model: it begins with neither http:// nor https://.")
     return base.copy_with(userinfo=b"")
 
 
@@ -130,24 +157,51 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     return max((when - datetime.now(UTC)).total_seconds(), 0.0)
 
 
-def _reply(place: str, model: str, body: bytes) -> Reply:
+def _reply(
+    place: str, model: str, body: bytes, usd_per_million: tuple[Decimal | str, Decimal | str]
+) -> Reply:
     try:
-        answer: dict[str, Any] = json.loads(body)  # Any: whatever the endpoint wrote
+        answer: dict[str, Any] = json.loads(body)
         choice = answer["choices"][0]
         message, finish = choice["message"], choice.get("finish_reason")
         text, refused = message.get("content"), message.get("refusal")
+        wishes = [_wish(number, call) for number, call in enumerate(message.get("tool_calls") or (), 1)]
     except (ValueError, LookupError, TypeError, AttributeError) as broken:
         start = body[:120].decode(errors="replace")
         raise Transient(f"The model at {place} sent an answer that cannot be read: {start!r}") from broken
     if refused or finish == "content_filter":
-        raise Permanent(
-            f"The model at {place} refused to draft: {refused or 'its content filter stopped it'}"
-        )
-    if not isinstance(text, str) or not text.strip():
+        raise Permanent(f"The model at {place} refused: {refused or 'its content filter stopped it'}")
+    text = text if isinstance(text, str) else ""
+    if not text.strip() and not wishes:
         raise Transient(f"The model at {place} sent an empty answer.")
-    return Reply(text, str(answer.get("model") or model), _tokens(answer.get("usage")))
+    usage = answer.get("usage")
+    tokens, usd = _taken(usage if isinstance(usage, dict) else {}, usd_per_million)
+    called = str(answer.get("model") or model)
+    return Reply(text=text, wishes=wishes, model=called, tokens=tokens, usd=usd, cut=finish == "length")
 
 
-def _tokens(usage: object) -> int:
-    total = usage.get("total_tokens") if isinstance(usage, dict) else None
-    return total if isinstance(total, int) and total >= 0 else 0
+def _wish(number: int, call: dict[str, Any]) -> Wish:
+    wanted = call["function"]
+    arguments = wanted.get("arguments") or "{}"  # some servers send an object in place of its text
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return Wish(id=str(call.get("id") or f"call_{number}"), name=str(wanted["name"]), arguments=text)
+
+
+def _taken(
+    usage: dict[str, Any], usd_per_million: tuple[Decimal | str, Decimal | str]
+) -> tuple[int, Decimal]:
+    """Tokens and money: as the endpoint tells them, else the money by the prices."""
+    tokens_in, tokens_out = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    tokens = _count(usage.get("total_tokens")) or tokens_in + tokens_out
+    try:
+        told = Decimal(str(usage.get("cost")))
+        if told.is_finite() and told >= 0:
+            return tokens, told
+    except InvalidOperation:
+        pass
+    price_in, price_out = map(Decimal, usd_per_million)
+    return tokens, (tokens_in * price_in + tokens_out * price_out) / MILLION
+
+
+def _count(told: object) -> int:
+    return told if type(told) is int and told >= 0 else 0

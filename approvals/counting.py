@@ -1,0 +1,34 @@
+"""How many there are, told the same way by badge, header, scopes and API: exactly, or that they are very many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.utils import formats
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+MOST = 1_000  # nobody reads further, and the database need not count further either
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """`number` rows, or more than that where `is_cut`."""
+
+    number: int
+    is_cut: bool = False
+
+    def __str__(self) -> str:
+        text = str(formats.number_format(self.number, force_grouping=True))
+        return f"{text}+" if self.is_cut else text
+
+    def __bool__(self) -> bool:
+        return self.number > 0
+
+
+def counted(rows: QuerySet) -> Count:
+    """One statement, which ends soon however many rows there are, if they come in an order that an index has."""
+    found = rows[: MOST + 1].count()
+    return Count(min(found, MOST), found > MOST)

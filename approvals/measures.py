@@ -1,0 +1,20 @@
+"""Numbers about approvals for whoever watches an installation, by the same rows as the inbox."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from approvals.models import Approval
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+def measures(now: datetime) -> dict[str, int]:
+    """How many are open, past their deadline, and in need of attention, over all runs. Three statements."""
+    still_open = Approval.objects.open()
+    return {
+        "approvals_open": still_open.count(),
+        "approvals_overdue": still_open.filter(due_at__lte=now).count(),
+        "approvals_needing_attention": Approval.objects.needs_attention(now).count(),
+    }

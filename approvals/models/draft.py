@@ -1,0 +1,90 @@
+"""What a reviewer has typed and not sent: kept for this person alone, on whatever device they come back."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Self
+
+from django.conf import settings
+from django.db import models, transaction
+
+from approvals.text import checked_text, storable_text
+from runs import secrets
+from runs.engine import clock
+from runs.errors import Invalid
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+    from approvals.models.approval import Approval
+
+LONGEST_JSON = 750_000  # characters: what a page lets people edit
+TEXTS = ("reason", "words", "comment")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")  # of a text in JSON
+
+
+class KeptDraft(models.Model):
+    """One a person and approval; it goes when nothing is left in it, or when that person has decided."""
+
+    approval = models.ForeignKey(
+        "approvals.Approval", on_delete=models.PROTECT, related_name="kept_drafts", db_index=False
+    )
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    json = models.TextField(blank=True, default="", help_text="The edited payload as it was typed.")
+    table = models.CharField(
+        max_length=64, blank=True, default="", help_text="Digest of the payload that was edited."
+    )
+    reason = models.TextField(blank=True, default="", help_text="Of a rejection.")
+    words = models.TextField(blank=True, default="", help_text="Of an answer in words.")
+    comment = models.TextField(blank=True, default="")
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            # also the index of: what this person has typed here
+            models.UniqueConstraint(fields=["approval", "person"], name="draft_once_a_person"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.person_id} on {self.approval_id}"
+
+    @classmethod
+    def of(cls, approval: Approval, person: User) -> Self | None:
+        return cls.objects.filter(approval=approval, person=person).first()
+
+    @classmethod
+    @transaction.atomic
+    def keep(cls, approval: Approval, person: User, **typed: str) -> Self | None:
+        """Keep what was typed: `json` with its `table`, `reason`, `words` or `comment`; "" takes it away.
+
+        The rest stays as it was. Raises Invalid for what no decision could carry either: too long, or a known secret.
+        """
+        if len(typed.get("json", "")) > LONGEST_JSON:
+            raise Invalid("This is too long to be kept.", {"json": ["Too long."]})
+        for name, text in typed.items():
+            if name in TEXTS:
+                checked_text(text, name)
+            secrets.refuse(text, name)
+        secrets.refuse(_ESCAPE.sub(_meant, typed.get("json", "")), "json")
+        typed = {name: storable_text(text) for name, text in typed.items()}
+        if "json" in typed and not typed["json"]:
+            typed["table"] = ""
+        if not any(typed.values()) and not cls.objects.filter(approval=approval, person=person).exists():
+            return None
+        kept, _created = cls.objects.update_or_create(
+            approval=approval, person=person, defaults={**typed, "at": clock.now()}
+        )
+        if any((kept.json, kept.reason, kept.words, kept.comment)):
+            return kept
+        kept.delete()
+        return None
+
+    @classmethod
+    def forget(cls, approval: Approval, person: User) -> None:
+        cls.objects.filter(approval=approval, person=person).delete()
+
+
+def _meant(escape: re.Match[str]) -> str:
+    """The character that an escape of JSON stands for."""
+    code = escape[1]
+    return chr(int(code[1:], 16)) if len(code) > 1 else {"n": "\n", "t": "\t", "r": "\r"}.get(code, code)

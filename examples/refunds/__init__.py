@@ -1,0 +1,1 @@
+"""A refund agent, and the payment provider that it works against."""

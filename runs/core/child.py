@@ -1,0 +1,33 @@
+"""A run that another one has started, and how it ended, as the nodes of its parent see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any  # a result is the child's state
+
+from runs.core.codec import storable
+
+
+@storable
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A run that was started. It can be kept in the state, and joined in a later step."""
+
+    id: str
+    graph: str
+
+
+@storable
+@dataclass(frozen=True, slots=True)
+class ChildEnd:
+    """How a child ended: completed, failed or cancelled. `result` is its final state as a dict, if it completed."""
+
+    id: str
+    status: str
+    result: Any = None
+    error_kind: str = ""
+    error: str = ""
+
+    @property
+    def completed(self) -> bool:
+        return self.status == "completed"

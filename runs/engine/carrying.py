@@ -1,0 +1,96 @@
+"""What a drive does with each command of the engine's logic: sleeps, calls the author's functions, or writes rows."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any  # what the author's functions return
+
+from django.db import connection
+
+from runs.core.commands import Command, Ended, Invoke, Pause, Together, carry_out, carry_out_async
+from runs.core.errors import Ambiguous, Transient
+from runs.engine import clock
+from runs.engine.boundaries import boundary
+from runs.engine.row_threads import and_part
+
+GATHER_THREADS = 16
+
+
+def do_now(command: Command) -> Any:
+    match command:
+        case Pause(seconds):
+            time.sleep(clock.to_sleep(seconds))
+            return None
+        case Invoke():
+            boundary("call" if command.write else "read")
+            if command.is_async:
+                return asyncio.run(_timed(command))
+            result = command.fn(*command.positional, **command.arguments)
+            boundary("called" if command.write else "was read")
+            return result
+        case Together(works):
+            return _together(works)
+        case _:
+            return command()
+
+
+def _together(works: tuple[Any, ...]) -> list[Ended]:
+    """Works at once, each in a thread with a connection of its own."""
+
+    def one(work: Any) -> Ended:
+        try:
+            return Ended(carry_out(work, do_now))
+        except BaseException as error:
+            return Ended(raised=error)
+        finally:
+            connection.close()
+
+    if len(works) == 1:
+        try:
+            return [Ended(carry_out(works[0], do_now))]
+        except BaseException as error:
+            return [Ended(raised=error)]
+    with ThreadPoolExecutor(min(len(works), GATHER_THREADS)) as pool:
+        return list(pool.map(one, works))
+
+
+async def do_async(rows: ThreadPoolExecutor, command: Command) -> Any:
+    loop = asyncio.get_running_loop()
+    match command:
+        case Pause(seconds):
+            return await asyncio.sleep(clock.to_sleep(seconds))
+        case Invoke():
+            boundary("call" if command.write else "read")
+            if command.is_async:
+                result = await _timed(command)
+            else:
+                call = partial(command.fn, *command.positional, **command.arguments)
+                result = await loop.run_in_executor(None, and_part, call)
+            boundary("called" if command.write else "was read")
+            return result
+        case Together(works):
+            return await asyncio.gather(*(_ended(rows, work) for work in works))
+        case _:
+            return await loop.run_in_executor(rows, command)
+
+
+async def _ended(rows: ThreadPoolExecutor, work: Any) -> Ended:
+    try:
+        return Ended(await carry_out_async(work, partial(do_async, rows)))
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        return Ended(raised=error)
+
+
+async def _timed(command: Invoke) -> Any:
+    """An async tool is cancelled at its limit: a read may be asked again, a write is unknown."""
+    try:
+        call = command.fn(*command.positional, **command.arguments)
+        return await asyncio.wait_for(call, command.seconds)
+    except TimeoutError as error:
+        message = f"no answer within {command.seconds:g} s"
+        raise (Ambiguous(message) if command.write else Transient(message)) from error

@@ -1,0 +1,73 @@
+// What was typed and not sent is kept on the server, for this person on every device. What has not reached it yet
+// stays in this browser, so that neither a reload nor a lost line loses a word.
+
+const PAUSE = 800;
+const MOST_AT_LEAVING = 60_000; // bytes that a browser sends for a page that goes away
+
+const waiting = new Set();
+addEventListener("pagehide", () => {
+  for (const kept of waiting) kept.send(true);
+});
+
+export class Kept {
+  // name: of the copy in this browser; url: where it is kept.
+  constructor(name, url) {
+    this.name = name;
+    this.url = url;
+  }
+
+  // What this browser has and the page does not show: entries by name; undefined if there is none. What was sent just
+  // while the page was made may have come too late for it.
+  get unsent() {
+    const held = JSON.parse(localStorage.getItem(this.name) ?? "null");
+    if (held?.sentAt && Date.parse(held.sentAt) <= Date.parse(document.body.dataset.now)) localStorage.removeItem(this.name);
+    else if (held) return held.entries;
+    return undefined;
+  }
+
+  put(entries) {
+    localStorage.setItem(this.name, JSON.stringify({ entries }));
+    waiting.add(this);
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.send(), PAUSE);
+  }
+
+  // The decision carries it, or nobody wants it any more.
+  forget() {
+    clearTimeout(this.timer);
+    waiting.delete(this);
+    localStorage.removeItem(this.name);
+  }
+
+  async send(leaving = false) {
+    clearTimeout(this.timer);
+    const held = localStorage.getItem(this.name);
+    if (held === null || (leaving && held.length > MOST_AT_LEAVING)) return;
+    const { entries } = JSON.parse(held);
+    const body = new URLSearchParams(entries);
+    body.set("csrfmiddlewaretoken", document.querySelector("meta[name=csrf-token]").content);
+    try {
+      const answer = await fetch(this.url, { method: "POST", body, keepalive: leaving });
+      const sentAt = answer.ok && answer.headers.get("Kept-At");
+      if (!sentAt || localStorage.getItem(this.name) !== held) return;
+      localStorage.setItem(this.name, JSON.stringify({ entries, sentAt }));
+      waiting.delete(this);
+    } catch {
+      // offline: it stays here, and goes with the next word or visit
+    }
+  }
+}
+
+// A textarea with data-keep="reason:..." comes back with what was typed into it.
+export function keepText(area) {
+  if (area.kept) return;
+  const [field] = area.dataset.keep.split(":");
+  area.kept = new Kept(`kept:${area.dataset.keep}`, area.dataset.keptUrl);
+  const unsent = area.kept.unsent?.[field];
+  if (unsent !== undefined && area.value !== unsent) {
+    area.value = unsent;
+    area.kept.put({ [field]: unsent });
+  }
+  area.addEventListener("input", () => area.kept.put({ [field]: area.value }));
+  area.form?.addEventListener("submit", () => area.kept.forget());
+}

@@ -1,0 +1,1 @@
+"""An app, as it is installed on one of the machines."""

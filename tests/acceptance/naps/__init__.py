@@ -1,0 +1,1 @@
+"""An app of graphs that sleep and wait."""

@@ -1,0 +1,110 @@
+"""Deploys with real worker processes whose code differs, on one database."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runs import start
+from runs.engine.verify import first_bad_row
+from runs.models import Run
+from tests.acceptance.deploys.new.graphs import STOP
+from tests.acceptance.deploys.old.graphs import parcel as old
+from tests.acceptance.deploys.parcel import Parcel
+from tests.acceptance.graphs import patient
+from tests.acceptance.installation import begin, diary, driver_of, ended, kill, until, working
+from tests.conftest import ROOT
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.acceptance]
+
+OLD, NEW = "tests.acceptance.deploys.old", "tests.acceptance.deploys.new"
+TWO_WORKERS = {"lease_seconds": 6, "workers": 2}
+ROUNDS = 90
+
+
+def parcels(folder: Path, many: int = 1, **state: Any) -> list[Run]:
+    return [start(old, Parcel(path=str(folder / "diary"), **state)) for _ in range(many)]
+
+
+def versions(run: Run) -> list[int]:
+    """Under which version each of its nodes was executed."""
+    return run.state_at()["by"]
+
+
+def check(environment: dict[str, str], apps: str) -> tuple[int, dict[str, Any]]:
+    """`manage.py checkgraphs --json` with that code."""
+    done = subprocess.run(
+        [sys.executable, "manage.py", "checkgraphs", "--json"],
+        cwd=ROOT,
+        env=environment | {"DURABLEWEB_APPS": apps},
+        capture_output=True,
+        text=True,
+    )
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_old_and_new_workers_side_by_side_and_then_the_new_ones_alone(process_environment, tmp_path):
+    """R7, R8, A9: while old workers live their runs are theirs; then the runs are migrated. Never a mixture."""
+    code, report = check(process_environment, NEW)
+    assert code == 0 and report["migratable"] == []
+    with ExitStack() as machines:
+        old_work = machines.enter_context(working(process_environment, tmp_path, apps=OLD, **TWO_WORKERS))
+        (long,) = parcels(tmp_path, rounds=ROUNDS, seconds=1.0)
+        until(lambda: diary(tmp_path, f"{long.pk}:1"), 30, old_work)
+        new_work = machines.enter_context(working(process_environment, tmp_path, apps=NEW, **TWO_WORKERS))
+        for run in parcels(tmp_path, 3, rounds=3, seconds=0.2):
+            run = ended(run, 40)
+            assert (run.status, run.version, versions(run)) == ("completed", 1, [1, 1, 1])
+        old_work.terminate()
+        long = ended(long, 60)
+        assert (long.status, long.version, len(versions(long))) == ("completed", 2, ROUNDS)
+        assert versions(long) == sorted(versions(long)) and set(versions(long)) == {1, 2}
+        migrate = long.checkpoints.get(kind="migrate")
+        assert (migrate.node, migrate.reason) == ("deliver", "version 1 -> 2")
+        assert long.state_at()["label"] == "was at carry"
+        assert long.deaths == long.silent == 0
+        the_worker_is_killed_in_the_middle_of_a_migration(tmp_path)
+        assert "Watchdog" not in new_work.log
+    for run in Run.objects.all():
+        assert first_bad_row(run) is None
+
+
+def the_worker_is_killed_in_the_middle_of_a_migration(folder: Path) -> None:
+    """E6: nothing of it was committed, and another worker begins it anew."""
+    (folder / STOP).touch()
+    (run,) = parcels(folder, name="cut off")
+    until(lambda: diary(folder, "migration:cut off") == 1, 30)
+    kill(driver_of(run))
+    (folder / STOP).unlink()
+    run.refresh_from_db()
+    assert (run.version, run.node) == (1, "carry")
+    run = ended(run, 40)
+    assert (run.status, run.version, versions(run)) == ("completed", 2, [2])
+    assert diary(folder, "migration:cut off") == 2
+    kinds = list(run.checkpoints.order_by("seq").values_list("kind", flat=True))
+    assert kinds == ["start", "claim", "lost", "claim", "migrate", "complete"]
+    assert run.silent == 0, "progress clears the suspicion"
+
+
+def test_a_module_that_cannot_be_imported_holds_its_runs_and_no_others(process_environment, tmp_path):
+    """R5: nothing is tried in a loop, and the right code later finds the run as it was."""
+    broken = "tests.acceptance.deploys.broken"
+    (held,) = parcels(tmp_path)
+    code, report = check(process_environment, broken)
+    assert code == 1 and report["stranded"][0]["ids"] == [str(held.pk)]
+    assert "ModuleNotFoundError" in report["broken"][f"{broken}.graphs"]
+    code, report = check(process_environment, "tests.acceptance.deploys.changed")
+    assert code == 1 and report["changed"] == [{"graph": "parcel", "version": 1}]
+    with working(process_environment, tmp_path, apps=f"tests.acceptance,{broken}", **TWO_WORKERS) as work:
+        other = begin(patient, tmp_path, seconds=0.1)
+        assert ended(other, 30).status == "completed"
+        due = held.wake_at
+        held = until(lambda: Run.objects.filter(pk=held.pk, wake_at__gt=due).first(), 30, work)
+        assert "deploys.broken.graphs are not served" in work.log
+    assert (held.status, held.seq, held.fence) == ("created", 0, 0)

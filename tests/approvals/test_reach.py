@@ -1,0 +1,184 @@
+"""The quick ways to one person's approvals find what the rules say, however many there are."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import Permission, User
+
+from approvals.counting import Count, counted
+from approvals.filters import Filter
+from approvals.listing import Listing
+from approvals.models import Approval, Reviewer, reach
+from approvals.models.inbox import SCOPES
+from approvals.views.inbox import count as count_view
+from runs.engine import clock
+from runs.hooks import interrupt_opened, run_ended
+from runs.models import Run
+from tests.approvals.cases import ask, close, waiting_run
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def office(person):
+    """Six people, and thirty approvals of random runs, some decided, some of ended runs."""
+    chance = random.Random(11)
+    people = [
+        person(f"p{number}", *chance.sample(["pm", "ops"], chance.randint(0, 2))) for number in range(6)
+    ]
+    people[5].user_permissions.add(Permission.objects.get(codename="audit"))
+    runs = [
+        waiting_run(
+            created_by=chance.choice([None, *people]), on_behalf_of=chance.choice([None, None, *people])
+        )
+        for _ in range(12)
+    ]
+    for _ in range(30):
+        approval = ask(
+            run=chance.choice(runs),
+            reviewers=tuple(chance.sample(["pm", "ops", "p0", "p3", "nobody"], chance.randint(0, 2))),
+            exclude=chance.sample(["ops", "p1"], chance.choice([0, 0, 1])),
+            due=chance.choice([None, timedelta(hours=2), timedelta(days=3)]),
+            quorum=chance.randint(1, 3),
+            risk=chance.choice(["low", "high"]),
+        )
+        able = [one for one in people if approval in Approval.objects.may_decide(one)]
+        if able and chance.random() < 0.5:
+            approval.decide(by=able[0], verdict=chance.choice(["approve", "reject"]), reason="no")
+        elif able and chance.random() < 0.3:
+            approval.claim(able[0])
+    for run in runs[:4]:
+        for approval in Approval.objects.open().filter(run=run):
+            close(approval, "cancelled")
+        Run.objects.filter(pk=run.pk).update(status="cancelled", wake_at=None, finished_at=clock.now())
+        run_ended.send(sender=Run, run=run, now=clock.now())
+    return [User.objects.get(pk=one.pk) for one in people]
+
+
+@pytest.mark.parametrize("few", [0, 10_000], ids=["many", "few"])
+def test_both_ways_find_what_one_may_see(office, monkeypatch, few):
+    """A10, O5: whether a person's approvals are few or many, the rows are those of the run's one door."""
+    monkeypatch.setattr(reach, "FEW", few)
+    for one in office:
+        seen = set(Approval.objects.filter(run__in=Run.objects.visible_to(one)))
+        assert set(Approval.objects.visible_to(one)) == seen
+        assert set(reach.seen_by(Approval.objects.all(), one, live=False)) == seen
+        still_open = {approval for approval in seen if approval.is_open}
+        assert set(reach.seen_by(Approval.objects.open(), one, live=True)) == still_open
+        theirs = {
+            approval for approval in Approval.objects.open() if approval in Approval.objects.may_decide(one)
+        }
+        voted = set(Approval.objects.filter(votes__by=one))
+        assert set(Approval.objects.for_user(one)) == theirs - voted
+        groups = [group.name for group in one.groups.all()]
+        named = Reviewer.objects.filter(name__in=groups, excluded=False, approval__outcome="")
+        assert set(Approval.objects.teams(one)) == {row.approval for row in named}
+
+
+def test_badge_header_scope_and_pages_give_one_number(office, rf, monkeypatch):
+    """A10: on random data, in every scope, with pages of four rows."""
+    monkeypatch.setattr("approvals.listing.SHOWN", 4)
+    for one in office:
+        request = rf.get("/inbox/count/")
+        request.user = one
+        badge = count_view(request).content.decode()
+        assert f'value="{Listing(one, Filter()).count.number}"' in badge
+        for scope in SCOPES:
+            for filter in (Filter(scope=scope), Filter(scope=scope, risk="high")):
+                listing, found = Listing(one, filter), []
+                while True:
+                    found += listing.rows
+                    if not listing.next_query:
+                        break
+                    listing = Listing.of(one, query(listing.next_query))
+                assert len(found) == len(set(found)), "a row is on two pages"
+                if scope != "decided":
+                    assert listing.count == Count(len(found))
+                    groups = Listing(one, filter).groups
+                    assert all(len(group.rows) <= group.count for group in groups)
+                for row in found:
+                    assert Approval.objects.visible_to(one).filter(pk=row.pk).exists()
+
+
+def query(text: str) -> dict[str, str]:
+    from urllib.parse import parse_qsl
+
+    return dict(parse_qsl(text.removeprefix("?")))
+
+
+def test_pages_hold_every_row_once_in_the_order_of_one_list(ada, monkeypatch):
+    """Rows with the same deadline, and without one, stand on either side of a page's end."""
+    due = timedelta(hours=2)
+    for number in range(11):
+        ask(question=f"{number}?", due=due if number % 3 else None)
+    Approval.objects.exclude(due_at=None).update(due_at=clock.now() + due)
+    Approval.objects.filter(title__in=["1?", "2?", "3?"]).update(opened_at=clock.now())
+    whole = [row.pk for row in Listing(ada, Filter()).rows]
+    monkeypatch.setattr("approvals.listing.SHOWN", 2)
+    listing, found = Listing(ada, Filter()), []
+    while True:
+        found += [row.pk for row in listing.rows]
+        if not listing.next_query:
+            break
+        listing = Listing.of(ada, query(listing.next_query))
+    assert found == whole and len(whole) == 11
+
+
+def test_after_the_last_decision_of_a_page_the_next_page_begins(ada, monkeypatch):
+    monkeypatch.setattr("approvals.listing.SHOWN", 2)
+    rows = [ask(due=timedelta(hours=number)) for number in range(1, 5)]
+    listing = Listing(ada, Filter())
+    assert listing.next_open(rows[1]) == rows[2]
+    last = Listing.of(ada, query(listing.next_query))
+    assert last.rows == rows[2:]
+    assert last.next_open(rows[3]) == rows[2]
+
+
+@pytest.mark.parametrize(
+    "after", ["x", "..", "1.2.3", "9" * 30 + ".1." + "0" * 32, "-1.-1.zz", "%00", "1.1." + "f" * 33]
+)
+def test_a_place_typed_wrong_is_the_first_page(ada, after):
+    approval = ask()
+    assert Listing(ada, Filter(after=after)).rows == [approval]
+    assert Listing(ada, Filter(scope="decided", after=after)).rows == []
+
+
+def test_very_many_are_told_as_more_than(ada, monkeypatch):
+    monkeypatch.setattr("approvals.counting.MOST", 3)
+    for _ in range(3):
+        ask()
+    assert str(counted(Approval.objects.all())) == "3"
+    ask()
+    assert str(counted(Approval.objects.all())) == "3+"
+    assert Listing(ada, Filter()).mine == Count(3, is_cut=True)
+
+
+def test_what_an_ended_run_asked_is_not_looked_through_again(ada):
+    """The inbox of a reviewer stays short: names of ended runs are left out of its index, and come back on a repair."""
+    run = waiting_run()
+    approval = ask(run=run)
+    close(approval, "cancelled")
+    run_ended.send(sender=Run, run=run, now=clock.now())
+    assert not Reviewer.objects.filter(live=True).exists()
+    assert Approval.objects.in_scope("decided", ada, clock.now()).get() == approval
+    again = ask(run=run)
+    assert not Reviewer.objects.filter(live=False).exists()
+    assert set(Approval.objects.in_scope("all", ada, clock.now())) == {again}
+    assert interrupt_opened.has_listeners()
+
+
+def test_a_large_team_suffices_until_its_people_are_gone(person):
+    """A15: a group of enough people is taken to suffice; in a small one, or where one is excluded, they are counted."""
+    people = [person(f"p{number}", "crowd") for number in range(5)]
+    fine = ask(reviewers=("crowd",), quorum=3, run=waiting_run(created_by=people[0], on_behalf_of=people[1]))
+    excluded = ask(reviewers=("crowd",), exclude=["crowd"])
+    many = ask(reviewers=("crowd",), quorum=6)
+    both = ask(reviewers=("crowd", "ghosts"))
+    assert set(Approval.objects.needs_attention(clock.now())) == {excluded, many}
+    for one in people:
+        one.is_active = False
+        one.save()
+    assert set(Approval.objects.needs_attention(clock.now())) == {fine, excluded, many, both}

@@ -1,0 +1,215 @@
+"""The inbox in a real browser: selecting, deciding together, filters, drafts that follow a person."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from approvals.models import Approval, KeptDraft, SavedFilter
+from tests.approvals.cases import MAIL, answer_of, ask, told, waiting_run
+from tests.browser.conftest import SOON
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def letters(many: int) -> list[Approval]:
+    return [
+        ask({**MAIL, "copies": number}, question=f"Send {number}?", due=timedelta(hours=number + 1))
+        for number in range(many)
+    ]
+
+
+def ticked(page: Page) -> list[bool]:
+    return page.locator("[data-pick]").evaluate_all("(all) => all.map((each) => each.checked)")
+
+
+def row(page: Page, title: str):
+    return page.locator(".inbox-row").filter(has_text=title)
+
+
+def path(approval: Approval) -> str:
+    return approval.get_absolute_url()
+
+
+def test_twenty_are_decided_by_keyboard_alone(open_as, ada):
+    """B6: x selects, j goes on; nothing is touched with a mouse."""
+    approvals = letters(20)
+    page = open_as(ada)
+    for _ in approvals:
+        page.keyboard.press("j")
+        page.keyboard.press("x")
+    expect(page.locator("[data-announce]")).to_have_text("20 selected")
+    page.get_by_role("button", name="Decide together…").focus()
+    page.keyboard.press("Enter")
+    number = page.get_by_label("Type 20 to go on")
+    number.focus()
+    page.keyboard.type("20")
+    page.keyboard.press("Enter")
+    expect(number).to_be_visible()  # Enter in a field decides nothing
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="20 approved")).to_be_visible()
+    assert {answer_of(each)["outcome"] for each in approvals} == {"approved"}
+    page.keyboard.press("z")
+    expect(page.get_by_role("heading", name="20 taken back")).to_be_visible()
+    assert Approval.objects.open().count() == 20
+
+
+def test_shift_selects_all_between_and_escape_nothing(open_as, ada):
+    letters(6)
+    page = open_as(ada)
+    boxes = page.locator("[data-pick]")
+    boxes.nth(1).check(force=True)
+    boxes.nth(4).click(force=True, modifiers=["Shift"])
+    assert ticked(page) == [False, True, True, True, True, False]
+    expect(page.locator(".pick-bar")).to_be_visible()
+    boxes.nth(2).click(force=True)
+    assert ticked(page) == [False, True, False, True, True, False]
+    page.get_by_role("button", name="All here").click()
+    assert all(ticked(page))
+    page.locator("h1").click()
+    page.keyboard.press("Escape")
+    assert not any(ticked(page))
+    expect(page.locator(".pick-bar")).to_be_hidden()
+
+
+def test_what_was_selected_stays_so_while_the_list_is_read_again(open_as, ada, bob):
+    """A12: live, and frozen as it was: what somebody changes meanwhile is left out of the decision."""
+    first, second = letters(2)
+    page = open_as(ada, "/?scope=teams")
+    expect(page.locator("html")).to_have_attribute("data-socket", "open")
+    for number in (0, 1):
+        page.locator("[data-pick]").nth(number).check(force=True)
+    second.assign(by=bob, to=bob)
+    expect(row(page, "Send 1?").locator(".avatar")).to_have_count(1, timeout=SOON)
+    assert ticked(page) == [True, True]
+    page.get_by_role("button", name="Decide together…").click()
+    expect(page.get_by_text("1 of 2 is approved as it stands.")).to_be_visible()
+    page.get_by_role("button", name="Approve 1").click()
+    expect(page.get_by_role("heading", name="1 approved, 1 not")).to_be_visible()
+    assert [told(each)[-1] for each in (first, second)] == ["approve by ada", "refused by ada"]
+
+
+def test_all_of_it_works_without_scripts(open_as, ada):
+    first, second = letters(2)
+    page = open_as(ada, java_script_enabled=False)
+    for number in (0, 1):
+        page.locator("[data-pick]").nth(number).check(force=True)
+    expect(page.locator(".pick-bar")).to_be_visible()
+    page.get_by_role("button", name="Decide together…").click()
+    expect(page.get_by_role("columnheader", name="Copies")).to_be_visible()
+    page.locator("#bulk").get_by_text("Reject", exact=True).click()
+    expect(page.get_by_role("button", name="Approve 2")).to_be_hidden()
+    page.get_by_role("button", name="Reject 2").click()
+    expect(page.get_by_text("Choose or write a reason.")).to_be_visible()
+    page.get_by_label("What should the runs know?").fill("Not now.")
+    page.get_by_role("button", name="Reject 2").click()
+    expect(page.get_by_role("heading", name="2 rejected")).to_be_visible()
+    assert {answer_of(each)["reason"] for each in (first, second)} == {"Not now."}
+    page.get_by_role("button", name="Undo all 2").click()
+    page.get_by_role("link", name="Go on in the inbox").click()
+    page.get_by_role("button", name="Filter").last.click()
+    page.get_by_label("Due", exact=True).select_option("within an hour")
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(page.locator(".inbox-row")).to_have_count(1)
+    page.get_by_role("button", name="Save filter").click()
+    page.get_by_label("Keep this list as").fill("Soon")
+    page.get_by_role("button", name="Keep", exact=True).click()
+    assert SavedFilter.objects.get().query == "?due=1h"
+    expect(page.get_by_role("button", name="Soon")).to_be_visible()
+    page.get_by_role("link", name=re.compile("Due within an hour")).click()
+    expect(page.locator(".inbox-row")).to_have_count(2)
+
+
+def test_a_draft_follows_its_author_to_another_browser(open_as, ada):
+    approval = letters(1)[0]
+    page = open_as(ada, path(approval))
+    with page.expect_response(re.compile("/draft/kept/")):
+        page.get_by_role("textbox", name="Subject", exact=True).fill("Second try")
+    page.get_by_role("button", name="Reject…").click()
+    with page.expect_response(re.compile("/draft/kept/")):
+        page.get_by_label("What should the run know?").fill("Too lo")
+    other = open_as(ada, path(approval), width=360)
+    expect(other.get_by_role("textbox", name="Subject", exact=True)).to_have_value("Second try")
+    expect(other.locator(".action-bar .button-primary")).to_contain_text("Approve with edits")
+    other.get_by_role("button", name="Reject…").click()
+    expect(other.get_by_label("What should the run know?")).to_have_value("Too lo")
+    other.keyboard.press("Escape")
+    with other.expect_response(lambda answer: "/draft/kept/" in answer.url and answer.status == 204):
+        other.get_by_role("button", name="Discard").click()
+    assert KeptDraft.objects.get().json == ""
+
+
+def test_a_draft_typed_while_the_line_is_gone_is_sent_later(open_as, ada):
+    approval = letters(1)[0]
+    page = open_as(ada, path(approval))
+    page.route("**/draft/kept/", lambda route: route.abort())
+    page.get_by_role("textbox", name="Subject", exact=True).fill("Second try")
+    page.wait_for_function("Object.keys(localStorage).some((name) => name.startsWith('draft:'))")
+    page.unroute("**/draft/kept/")
+    with page.expect_response(lambda answer: "/draft/kept/" in answer.url and answer.status == 204):
+        page.reload()
+    expect(page.get_by_role("textbox", name="Subject", exact=True)).to_have_value("Second try")
+    assert json.loads(KeptDraft.objects.get().json)["subject"] == "Second try"
+
+
+def test_the_pill_of_new_ones_keeps_what_is_open(open_as, ada):
+    first = ask(question="First?")
+    page = open_as(ada, path(first))
+    expect(page.locator("html")).to_have_attribute("data-socket", "open")
+    ask(question="Second?")
+    page.get_by_role("link", name="1 new").click(timeout=SOON)
+    expect(page.get_by_role("heading", name="First?", level=1)).to_be_visible()
+    expect(row(page, "Second?")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [320, 768])
+def test_no_page_of_many_scrolls_sideways(open_as, ada, width):
+    long = "a-name-without-any-blank-" * 12
+    approvals = [
+        ask({long: f"{long}{number}", "n": number}, question=f"{long}?", why=long) for number in range(12)
+    ]
+    page = open_as(ada, width=width)
+    address = page.url.rstrip("/")
+    picks = "&".join(f"pick={each.pk.hex}.{each.revision}" for each in approvals)
+    for where in (f"/?graph={long}&requester={long}&due=7d", f"/inbox/bulk/?{picks}"):
+        page.goto(address + where)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), where
+    page.locator("#bulk").get_by_text("Reject", exact=True).click()
+    page.get_by_role("button", name="Reject 12").click()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_pages_of_many_are_accessible_in_both_themes(open_as, ada, bob):
+    approvals = [*letters(11), ask(sign=True, risk="high"), ask(run=waiting_run(created_by=ada))]
+    picks = "&".join(f"pick={each.pk.hex}.{each.revision}" for each in approvals)
+    SavedFilter.keep(ada, "High risk", "?risk=high")
+    page = open_as(ada, bypass_csp=True)  # axe writes styles into the page
+    address = page.url.rstrip("/")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.goto(f"{address}/?due=7d&requester=x")
+        page.goto(f"{address}/?due=7d")
+        page.locator("[data-pick]").first.check(force=True)
+        page.locator("[popovertarget=saved]").click()
+        assert _violations(page) == []
+        page.keyboard.press("Escape")
+        page.locator("[popovertarget=filter]").click()
+        assert _violations(page) == []
+        page.goto(f"{address}/inbox/bulk/?{picks}")
+        page.get_by_role("button", name="Approve").click()
+        assert _violations(page) == []
+    page.get_by_label("Type 13 to go on").fill("13")
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("heading", name="11 approved, 2 not")).to_be_visible()
+    assert _violations(page) == []
+
+
+def _violations(page: Page) -> list[str]:
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    return [f"{rule['id']}: {rule['nodes'][0]['html'][:160]}" for rule in found]

@@ -1,0 +1,136 @@
+"""An agent's model over real HTTP: tools in the request, calls in the reply, and what they took.
+
+What can go wrong on the way is tested with the brief (tests/examples/test_drafting.py): it is the same client.
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+import pytest
+
+from runs import END, Graph, Permanent, tool
+from runs.agent import Agent, Budget
+from runs.core.rehearsal import rehearse
+from runs.model_endpoint import Endpoint
+from tests.runs.chat_server import ChatServer, call, completion, refusal
+from tests.runs.test_agent import Case
+
+
+@pytest.fixture(autouse=True)
+def without_proxy(monkeypatch) -> None:
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "127.0.0.1")
+
+
+@tool
+def stock(item: str) -> int:
+    """How many are left."""
+    return {"lamp": 3}[item]
+
+
+def ask(server: ChatServer, **options):
+    endpoint = Endpoint(server.url, "tiny", **options)
+    return endpoint.reply([{"role": "user", "content": "Hello"}], [], None, 5.0)
+
+
+def graph_of(endpoint: Endpoint, **options) -> Graph:
+    agent, graph = Agent("You count.", endpoint, [stock], **options), Graph("counting", state=Case)
+
+    @graph.node(then=("work", END))
+    def work(run, state):
+        state.answer = agent.turn(run, state.talk, state.request)
+        return "work" if state.answer is None else END
+
+    return graph
+
+
+def test_an_agent_talks_to_an_endpoint_that_is_busy_at_first():
+    busy, asks = refusal(429, **{"Retry-After": "2"}), completion(None, call("stock", '{"item": "lamp"}'))
+    with ChatServer(busy, asks, refusal(500), completion("Three.")) as server:
+        endpoint = Endpoint(server.url, "tiny", secret="MODEL_KEY", more={"temperature": 0})
+        ended = rehearse(graph_of(endpoint), {}, secrets={"MODEL_KEY": "a-long-key-1"})
+
+    assert (ended.status, ended.state.answer, ended.state.talk.model) == ("completed", "Three.", "tiny-1")
+    assert server.keys == ["Bearer a-long-key-1"] * 4
+    assert server.requests[0] == server.requests[1] and server.requests[2] == server.requests[3]
+    first, last = server.requests[0], server.requests[-1]
+    assert (first["model"], first["temperature"]) == ("tiny", 0)
+    assert first["tools"] == [
+        {
+            "type": "function",
+            "function": {
+                "name": "stock",
+                "description": "How many are left.",
+                "parameters": {
+                    "additionalProperties": False,
+                    "properties": {"item": {"title": "Item", "type": "string"}},
+                    "required": ["item"],
+                    "title": "stock_arguments",
+                    "type": "object",
+                },
+            },
+        }
+    ]
+    assert last["messages"][2:] == [
+        {"role": "assistant", "content": None, "tool_calls": [call("stock", '{"item": "lamp"}')]},
+        {"role": "tool", "tool_call_id": "call_a", "content": "3"},
+    ]
+    assert "a-long-key-1" not in str(ended.ledger.past) + str(ended.state)
+
+
+def test_a_refusal_of_the_endpoint_fails_the_run_in_its_words():
+    with ChatServer(refusal(400, "tools are not supported")) as server:
+        ended = rehearse(graph_of(Endpoint(server.url, "tiny")), {})
+    assert (ended.status, ended.error_kind) == ("failed", "permanent")
+    assert "answered 400: tools are not supported" in ended.error
+
+
+def test_what_the_endpoint_counts_is_spent_from_the_budget():
+    asks = completion(None, call("stock", '{"item": "lamp"}'), usage={"total_tokens": 600, "cost": 0.0125})
+    with ChatServer(asks) as server:
+        ended = rehearse(graph_of(Endpoint(server.url, "tiny"), budget=Budget(usd="0.02")), {})
+    assert "agent: 0.0250 of 0.02 USD are used." in ended.error
+    assert ended.state.talk.tokens == 1_200
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens", "usd"),
+    [
+        ({"prompt_tokens": 2_000, "completion_tokens": 500, "total_tokens": 2_500}, 2_500, "0.0006"),
+        ({"prompt_tokens": 2_000, "completion_tokens": 500}, 2_500, "0.0006"),
+        ({"prompt_tokens": 2_000, "completion_tokens": 500, "cost": "0.5"}, 2_500, "0.5"),
+        ({"prompt_tokens": 2_000, "completion_tokens": 500, "cost": "NaN"}, 2_500, "0.0006"),
+        ({"prompt_tokens": 2_000, "completion_tokens": 500, "cost": -1}, 2_500, "0.0006"),
+        ({"total_tokens": "many", "prompt_tokens": -5}, 0, "0"),
+        (None, 0, "0"),
+        ([], 0, "0"),
+    ],
+)
+def test_what_a_reply_took_is_as_told_or_by_the_prices(usage, tokens, usd):
+    with ChatServer(completion("Hello.", usage=usage)) as server:
+        reply = ask(server, usd_per_million=("0.15", "0.60"))
+    assert (reply.tokens, reply.usd) == (tokens, Decimal(usd))
+
+
+def test_calls_are_read_as_different_servers_write_them():
+    calls = [call("stock", {"item": "lamp"}, id=None), call("stock", ""), call("stock", "{broken")]
+    with ChatServer(completion("", *calls)) as server:
+        reply = ask(server)
+    assert [(wish.id, wish.arguments) for wish in reply.wishes] == [
+        ("call_1", json.dumps({"item": "lamp"})),
+        ("call_a", "{}"),
+        ("call_a", "{broken"),
+    ]
+
+
+def test_a_reply_that_ran_out_of_room_says_so():
+    with ChatServer(completion("You get a la", finish="length")) as server:
+        assert ask(server).cut
+
+
+def test_what_is_no_address_is_refused_without_its_password():
+    with pytest.raises(Permanent, match="The address of the endpoint is no address of a model") as refused:
+        Endpoint("ftp://user:pa55@127.0.0.1", "tiny").reply([], [], None, 5.0)
+    assert "pa55" not in str(refused.value)

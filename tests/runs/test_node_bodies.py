@@ -1,0 +1,168 @@
+"""What the author of a node may write: waits in `try`, a state returned or kept, sync and async tools."""
+
+from __future__ import annotations
+
+import pytest
+
+from runs import (
+    END,
+    Graph,
+    start,
+    tool,
+)
+from runs.core.outcomes import Waits
+from tests.runs.driving import answer, drive, registered
+from tests.runs.posting import send, sent
+from tests.runs.states import Log
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_sent")]
+
+
+def test_a_wait_inside_try_and_finally_lets_nothing_happen_in_finally():
+    graph = Graph("tidy", state=Log)
+
+    @graph.node
+    def tidy(run, state):
+        try:
+            state.log.append(run.interrupt("Well?").verdict)
+        finally:
+            run.call(send, text="good bye")
+
+    with registered(graph):
+        run = start("tidy", {})
+        assert isinstance(drive(run), Waits)
+        assert (run.status, sent) == ("waiting", [])
+        answer(run)
+        drive(run)
+    assert (run.status, run.state_at()["log"], sent) == ("completed", ["approve"], ["good bye"])
+
+
+def test_a_node_that_leaves_by_return_in_finally_still_waits():
+    graph = Graph("hasty", state=Log)
+
+    @graph.node
+    def hasty(run, state):
+        try:
+            state.log.append(run.interrupt("Well?").verdict)
+        finally:
+            return END  # noqa: B012
+
+    with registered(graph):
+        run = start("hasty", {})
+        assert isinstance(drive(run), Waits)
+        assert run.status == "waiting"
+        answer(run)
+        drive(run)
+    assert (run.status, run.state_at()["log"]) == ("completed", ["approve"])
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_node_may_return_the_next_node_with_a_new_state(is_async):
+    graph = Graph("returning", state=Log)
+    if is_async:
+
+        @graph.node(then=("last", END))
+        async def first(run, state):
+            return "last", Log(log=[*state.log, "first"])
+
+    else:
+
+        @graph.node(then=("last", END))
+        def first(run, state):
+            return "last", Log(log=[*state.log, "first"])
+
+    @graph.node
+    def last(run, state):
+        state.log.append("last")
+        return state
+
+    with registered(graph):
+        run = start("returning", {})
+        drive(run)
+    assert (run.status, run.state_at()["log"]) == ("completed", ["first", "last"])
+
+
+def test_what_is_changed_after_a_node_has_returned_is_in_no_checkpoint():
+    """Also the input of the start, a recorded value and a tool's result: each execution gets its own."""
+    kept: list[dict] = []
+    graph = Graph("leaky")
+
+    @tool
+    def fetch() -> dict:
+        return {"list": [1]}
+
+    @graph.node(then=("second",))
+    def first(run, state):
+        fetched, once = run.call(fetch), run.once("mine", lambda: {"list": [2]})
+        kept.extend([state, fetched, once])
+        state["fetched"], state["once"] = fetched, once
+        state["list"].append("first")
+
+    @graph.node(then=("third",))
+    def second(run, state):
+        for held in kept:
+            held["list"].append("too late")
+        kept.append(state)
+
+    @graph.node
+    def third(run, state):
+        kept[-1]["list"].append("too late")
+        state["seen"] = list(state["list"])
+
+    given = {"list": ["input"]}
+    with registered(graph):
+        run = start("leaky", given)
+        given["list"].append("too late")
+        drive(run)
+    assert run.state_at() == {
+        "list": ["input", "first"],
+        "fetched": {"list": [1]},
+        "once": {"list": [2]},
+        "seen": ["input", "first"],
+    }
+
+
+def test_a_sync_node_calls_an_async_tool_and_an_async_node_a_sync_one_in_one_graph():
+    graph = Graph("mixed", state=Log)
+
+    @tool(kind="write", honours_key=True)
+    async def send_async(text: str, idempotency_key: str) -> str:
+        sent.append(text)
+        return text.upper()
+
+    @graph.node(then=("async_one",))
+    def sync_one(run, state):
+        state.log.append(run.call(send_async, text="a"))
+        state.log += run.gather(send_async.bind(text="b"), send.bind(text="c"))
+
+    @graph.node
+    async def async_one(run, state):
+        state.log.append(await run.call(send, text="d"))
+        state.log += await run.gather(send_async.bind(text="e"), send.bind(text="f"))
+        state.log.append((await run.interrupt("Well?")).verdict)
+
+    with registered(graph):
+        run = start("mixed", {})
+        drive(run)
+        assert run.status == "waiting"
+        answer(run)
+        drive(run)
+    assert run.state_at()["log"] == ["A", "B", "sent c", "sent d", "E", "sent f", "approve"]
+    assert sorted(sent) == list("abcdef")
+
+
+def test_a_sync_graph_calls_async_tools_too():
+    @tool
+    async def look() -> str:
+        return "seen"
+
+    graph = Graph("plain with async tool", state=Log)
+
+    @graph.node
+    def only(run, state):
+        state.log += [run.call(look), *run.gather(look.bind(), look.bind())]
+
+    with registered(graph):
+        run = start("plain with async tool", {})
+        drive(run)
+    assert run.state_at()["log"] == ["seen"] * 3

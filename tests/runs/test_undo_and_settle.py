@@ -1,0 +1,134 @@
+"""Undo, cancel and settle, at the border between done and undone."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from django.db import transaction
+
+from runs import (
+    Ask,
+    Graph,
+    start,
+)
+from runs.errors import Conflict, TooEarly
+from runs.models import LedgerEntry, Run
+from tests.at_once import at_once
+from tests.runs.driving import answer, claim, drive, pass_time, registered, undo
+from tests.runs.posting import send, send_blindly, sent
+from tests.runs.states import Log
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_sent")]
+
+
+def test_an_undo_and_a_claim_at_the_border_of_the_window_never_both_win():
+    """S13, many rounds."""
+    graph = Graph("border", state=Log)
+
+    @graph.node
+    def deliver(run, state):
+        state.log.append(run.call(send, text="x", approve=Ask("Send it?")))
+
+    with registered(graph):
+        seen: Counter[str] = Counter()
+        for turn in range(60):
+            sent.clear()
+            run = start("border", {})
+            drive(run)
+            entry = answer(run, undo=5)
+            pass_time(5.01)
+            acts = [
+                lambda run=run, entry=entry: undo(run, entry),
+                lambda run=run: drive(Run.objects.get(pk=run.pk)),
+            ]
+            undone = at_once(*(acts if turn % 2 else acts[::-1]))[0 if turn % 2 else 1]
+            run.refresh_from_db()
+            entry.refresh_from_db()
+            if isinstance(undone, Conflict):
+                if run.status == "waiting":  # the claim that won the row was for the undo's transaction
+                    drive(run)
+                assert (run.status, sent) == ("completed", ["x"])
+                seen["sent"] += 1
+            else:
+                assert undone == "open"
+                assert (run.status, entry.status, sent) == ("waiting", "open", [])
+                seen["undone"] += 1
+                answer(run)
+                drive(run)
+                assert (run.status, sent) == ("completed", ["x"]), "and the run goes on"
+        assert sum(seen.values()) == 60
+
+
+def test_cancelling_while_an_answer_is_not_taken_yet_sends_nothing_and_the_answer_cannot_be_undone():
+    graph = Graph("late cancel", state=Log)
+
+    @graph.node
+    def deliver(run, state):
+        run.call(send, text="x", approve=Ask("Send it?"))
+
+    with registered(graph):
+        run = start("late cancel", {})
+        drive(run)
+        entry = answer(run, undo=8)
+        run.cancel("user olga", "changed our minds")
+        with pytest.raises(Conflict, match="cancelled"):
+            undo(run, entry)
+        pass_time(60)
+        assert claim(run) is None
+    entry.refresh_from_db()
+    assert (run.status, sent, entry.status, entry.taken_at) == ("cancelled", [], "done", None)
+    assert run.entries.filter(kind="effect").count() == 0
+
+
+losing = Graph("losing", state=Log, operators="ops")
+
+
+@losing.node
+def lose(run, state):
+    state.log.append(run.call(send_blindly, text="lost"))
+
+
+def settle(run: Run, entry: LedgerEntry, outcome: str) -> LedgerEntry:
+    with transaction.atomic():
+        locked, now = Run.objects.lock(run.pk)
+        held = LedgerEntry.objects.get(pk=entry.pk)
+        held.settle(locked, "olga", outcome, "it did", "looked", now)
+        return held
+
+
+def test_cancelling_a_run_in_doubt_keeps_the_doubt_closes_its_question_and_it_is_settled_once():
+    with registered(losing):
+        run = start("losing", {})
+        drive(run)
+        pass_time(63)
+        drive(run)
+        doubted = run.entries.get(kind="effect")
+        assert doubted.status == "in_doubt"
+        run.cancel("user olga", "enough")
+        assert run.entries.get(kind="interrupt").status == "cancelled"
+        doubted.refresh_from_db()
+        assert doubted.status == "in_doubt"
+        ends = at_once(lambda: settle(run, doubted, "happened"), lambda: settle(run, doubted, "give_up"))
+        assert sum(isinstance(end, Conflict) for end in ends) == 1
+        with pytest.raises(Conflict):
+            settle(run, doubted, "happened")
+    run.refresh_from_db()
+    assert (run.status, run.wake_at, sent) == ("cancelled", None, ["lost"])
+
+
+def test_cancelling_while_the_call_may_be_under_way_makes_it_in_doubt_and_settling_is_too_early():
+    with registered(losing):
+        run = start("losing", {})
+        drive(run)
+        run.cancel("user olga", "enough")
+        doubted = run.entries.get(kind="effect")
+        assert doubted.status == "in_doubt"
+        with pytest.raises(TooEarly, match="until"):
+            settle(run, doubted, "not_happened")
+        doubted.refresh_from_db()
+        assert doubted.status == "in_doubt"
+        pass_time(63)
+        assert settle(run, doubted, "not_happened").status == "cancelled", "an ended run calls nothing"
+        assert claim(run) is None
+    assert sent == ["lost"]
