@@ -2,10 +2,10 @@
 
     python -m bench.inbox [--approvals 1000000] [--repeats 9] [--json]
 
-A private PostgreSQL is filled by SQL (about two minutes), then each page is asked for in this process, through all of
-Django, once to warm up and then `--repeats` times; what is told is the median, in milliseconds. Half of
-all is asked of the group `pm`, the rest of 200 teams of ten; a tenth has no deadline. Four people look: `pm` (half of
-everything), `member` of one team (a four-hundredth), `rare` (one in fifty thousand), and `overseer`, who sees all runs.
+A private PostgreSQL is filled by SQL, then each page is asked for in this process, through all of Django, once to warm
+up and then `--repeats` times; what is told is the median, in milliseconds. Half of all is asked of the group `pm`, the
+rest of 200 teams of ten; a tenth has no deadline. Four people look: `pm` (half of everything), `member` of one team,
+`rare` (one in fifty thousand), and `overseer`, who sees all runs.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def read(client: object, address: str) -> int:
 
 
 def timed(act: Callable[[], int], repeats: int) -> dict[str, float]:
-    """`worked`: processor time of this process and of the database's, which other work on the machine disturbs less."""
+    """`worked`: processor time of this process and of the database's, which other work disturbs less."""
     act()
     passed, worked = [], []
     for _ in range(repeats):
@@ -238,8 +238,8 @@ def timed(act: Callable[[], int], repeats: int) -> dict[str, float]:
 
 def shown(found: dict) -> str:
     lines = [
-        f"{found['approvals']:,} approvals, stored in {found['filled_seconds']} s; milliseconds a page: of processor time,"
-        " and on the clock (median, best)"
+        f"{found['approvals']:,} approvals, stored in {found['filled_seconds']} s; milliseconds a page: of processor"
+        " time, and on the clock (median, best)"
     ]
     for name, person in found["people"].items():
         lines.append(f"\n{name}: {person['open']:,} open in Mine")

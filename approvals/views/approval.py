@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from approvals.drafts import keep_typed, take_up
@@ -16,6 +15,7 @@ from approvals.models import KeptDraft
 from approvals.models.draft import TEXTS
 from approvals.pages import ApprovalPage
 from approvals.views.fetching import fetch, toast_of
+from runs.engine import clock
 from runs.errors import Invalid
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def kept(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         KeptDraft.keep(approval, request.user, **{name: lines(request.POST[name]) for name in names})
     except Invalid as refusal:
         return HttpResponse(refusal.message, status=refusal.status, content_type="text/plain; charset=utf-8")
-    return HttpResponse(status=204, headers={"Kept-At": timezone.now().isoformat()})
+    return HttpResponse(status=204, headers={"Kept-At": clock.now().isoformat()})
 
 
 def show(request: HttpRequest, page: ApprovalPage, status: int = 200) -> HttpResponse:

@@ -78,7 +78,7 @@ def _count(run: Run, parent: Run, now: datetime) -> int:
     """One more of many has ended; only the last one answers the entry."""
     fan_out = FanOut.objects.get(pk=run.fan_out_id)
     fan_out.count(run)
-    if run.detached or not parent.ended:
+    if run.detached or not (parent.ended or parent.ending):
         fan_out.release(now)
     fan_out.save()
     if fan_out.ended < fan_out.total:
@@ -142,6 +142,7 @@ def _cancel_some(run_id: uuid.UUID) -> int:
             list(_left_behind(run).select_for_update(of=("self",)).order_by("id")[:AT_A_TIME]) if over else []
         )
         for child in some:
+            child.parent = run
             reason = f"Its parent, run {run.short_id}, is {run.ending or run.status}."
             if undone and compensating.is_needed(child.pk):
                 compensating.begin(child, now, CANCELLED, actor=BY, reason=reason)

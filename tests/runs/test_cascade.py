@@ -11,6 +11,7 @@ from runs.engine.verify import first_bad_row
 from runs.models import LedgerEntry, Run
 from tests.at_once import at_once
 from tests.runs.driving import claim, drive, pass_lease, registered
+from tests.runs.failing import post_for_now
 from tests.runs.families import GRAPHS, children_of, drive_all, leaf, mapper, slow, waiter
 from tests.runs.states import Log
 
@@ -250,3 +251,25 @@ def test_one_child_of_many_can_be_cancelled_and_its_parent_is_told():
     children_of(run)[0].cancel(by="ada", reason="not needed")
     drive(run)
     assert (run.status, run.state_at()["log"]) == ("completed", ["cancelled"])
+
+
+def test_a_run_that_undoes_what_it_did_cancels_its_children():
+    """A14, R2: as soon as it begins to, not when it has ended."""
+    graph = Graph("child-undone", state=Log)
+
+    @graph.node
+    def go(run, state):
+        run.call(post_for_now, text="a")
+        run.join(run.start(slow))
+
+    with registered(graph):
+        run = parked(graph)
+        run.cancel(by="olga", reason="enough", compensate=True)
+        assert (run.status, run.ending) == ("running", "cancelled")
+        assert chores.do_due() == 1
+        [child] = children_of(run)
+        holds_nothing(child)
+        assert child.checkpoints.get(kind="cancel").reason == f"Its parent, run {run.short_id}, is cancelled."
+        drive(run)
+    holds_nothing(run)
+    assert run.status == "cancelled"

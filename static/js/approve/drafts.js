@@ -16,11 +16,12 @@ export class Kept {
     this.url = url;
   }
 
-  // What this browser has and the page does not show: entries by name; undefined if there is none. What was sent just
-  // while the page was made may have come too late for it.
+  // What this browser has and the page does not show: entries by name; undefined if there is none. What was kept after
+  // the page's rows were read came too late for it.
   get unsent() {
     const held = JSON.parse(localStorage.getItem(this.name) ?? "null");
-    if (held?.sentAt && Date.parse(held.sentAt) <= Date.parse(document.body.dataset.now)) localStorage.removeItem(this.name);
+    const read = Date.parse(document.getElementById("approval-state")?.dataset.read);
+    if (held?.sentAt && Date.parse(held.sentAt) < read) localStorage.removeItem(this.name);
     else if (held) return held.entries;
     return undefined;
   }
