@@ -53,9 +53,14 @@ def passing(error: Exception) -> bool:
     return any(word in str(error) for word in ("locked", "busy", "disk I/O", "unable to open", "closed"))
 
 
-def durably_or_lost(act: Callable[[], T], again: Callable[[], T] | None = None) -> T:
-    """For a worker inside a node: a database that stays away ends the drive, and is never the node's failure."""
+def durably_or_lost(
+    act: Callable[[], T], again: Callable[[], T] | None = None, after: Exception | None = None
+) -> T:
+    """For a worker inside a node: a database that stays away ends the drive, and is never the node's failure.
+
+    `after`: how the first try, which was made already, has failed.
+    """
     try:
-        return durably(act, again)
+        return durably(act, again) if after is None else _again(act, after)
     except FAULTS as error:
         raise Stop(Lost(f"the database did not take a commit: {error}")) from error

@@ -16,7 +16,7 @@ from runs.core.outcomes import Lost, Stop
 from runs.core.words import storable_text
 from runs.engine import clock, sql
 from runs.engine.boundaries import boundary
-from runs.engine.durably import durably_or_lost
+from runs.engine.durably import FAULTS, durably_or_lost
 from runs.engine.state import StoredState
 from runs.models import statuses
 from runs.models.checkpoint import Checkpoint
@@ -71,9 +71,6 @@ class Lease:
             "seq": link.seq,
             "step": link.step,
             "head": "",
-            "attempt": 0,
-            "deaths": 0,
-            "silent": 0,
             "node": node,
         }
         if self.alone:  # no suspect any more: others may be driven beside it, so a death would not be its own
@@ -86,9 +83,10 @@ class Lease:
                 "finished_at": link.at,
             }
         if self.questions_open or ended:
+            changes |= {"attempt": 0, "deaths": 0, "silent": 0}
             self._leaving(link, changes, "superseded" if not ended else "cancelled")
         else:
-            self._advance(link, changes)
+            self._advance(link, changes, progress=True)
         change.accept()
         self.alone = False
         self.step, self.node, self.attempt = link.step, node, 0
@@ -108,7 +106,7 @@ class Lease:
             from django.db import transaction
 
             with transaction.atomic():
-                if not sql.advance(self.run_id, self.fence, link.seq - 1, changes, link):
+                if not sql.advance(self.fence, link.seq - 1, changes, link):
                     return False
                 entries = LedgerEntry.objects.filter(run_id=self.run_id, step=self.step + 1)
                 entries.filter(awaited=True).exclude(key__in=keys).update(awaited=False)
@@ -236,7 +234,7 @@ class Lease:
                     self.lines |= lines
                 link.entries = self._entries()
                 changes["head"] = link.seal().digest
-                if not sql.advance(self.run_id, self.fence, link.seq - 1, changes, link):
+                if not sql.advance(self.fence, link.seq - 1, changes, link):
                     return False
                 if ended:
                     for name, value in changes.items():
@@ -247,13 +245,17 @@ class Lease:
 
         self._advance(link, changes, leave)
 
-    def _advance(self, link: Link, changes: dict[str, Any], act: Any = None) -> None:
+    def _advance(self, link: Link, changes: dict[str, Any], act: Any = None, progress: bool = False) -> None:
         if "head" in changes:
             changes["head"] = link.seal().digest
         if act is None:
-            act = partial(sql.advance, self.run_id, self.fence, link.seq - 1, changes, link)
+            act = partial(sql.advance, self.fence, link.seq - 1, changes, link, progress)
         boundary(f"commit {link.kind}")
-        if self.lost.is_set() or not durably_or_lost(act, again=partial(self._once_more, link, act)):
+        try:
+            moved = not self.lost.is_set() and act()
+        except FAULTS as error:
+            moved = durably_or_lost(partial(self._once_more, link, act), after=error)
+        if not moved:
             self.lost.set()
             raise Stop(Lost(f"run {self.run_id}: another worker or a verb has taken it"))
         boundary(f"committed {link.kind}")

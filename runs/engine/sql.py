@@ -69,33 +69,41 @@ class Parked:
 
 
 _own = threading.local()  # this thread's connection: Django's own way to it takes a tenth of a step
+PROGRESS = ", attempt = 0, deaths = 0, silent = 0"
 AT = list(CHECKPOINT).index("at")
 MOMENTS = {name for name, kind in RUN.items() if kind == "timestamptz"}
 
 
-def advance(run: bytes | Any, fence: int, seq: int, changes: Mapping[str, Any], link: Link) -> bool:
+def advance(fence: int, seq: int, changes: Mapping[str, Any], link: Link, progress: bool = False) -> bool:
     """One transition by the worker that holds the run: the Run moves and its sealed checkpoint is added, or neither.
 
-    Fence and seq together say that it is still running: what else changes the status moves one of them.
+    Fence and seq together say that it is still running: what else changes the status moves one of them. `progress`
+    also sets the counts of tries and deaths to 0.
     """
     names = tuple(changes)
-    parked = isinstance(changes.get("wake_at"), Parked)
-    values: list[Any] = []
-    for value in changes.values():
-        if isinstance(value, Parked):
-            values += [value.answers, value.wake_at, value.now]
-        else:
-            values.append(value)
+    values = list(changes.values())
+    parked = "wake_at" in changes and isinstance(changes["wake_at"], Parked)
+    if parked:
+        place = names.index("wake_at")
+        waits = values[place]
+        values[place : place + 1] = [waits.answers, waits.wake_at, waits.now]
     row = [
         link.seq, link.kind, link.step, link.node, link.status, link.version, link.attempt, link.fence, link.body,
         link.snapshot, link.actor, link.reason, link.moment, link.entries, link.body_digest, link.salt, link.digest,
     ]  # fmt: skip
     database = getattr(_own, "database", None) or _found()
     if database.vendor == "postgresql":
-        with driver_cursor(database) as cursor:
-            cursor.execute(_one_statement(names, parked), [*values, run, fence, seq, *row])
-            return cursor.rowcount == 1
-    update, insert = _two_statements(names, parked)
+        statement, values = _one_statement(names, parked, progress), [*values, link.run, fence, seq, *row]
+        if database.connection is None or watched(database):
+            with database.cursor() as cursor:
+                cursor.execute(statement, values)
+                return cursor.rowcount == 1
+        try:  # the driver's own cursor: Django's only lets others watch, and costs a quarter of a step
+            return database.connection.execute(statement, values).rowcount == 1
+        except database.Database.Error as error:
+            with database.wrap_database_errors:
+                raise error
+    update, insert = _two_statements(names, parked, progress)
     row[AT] = f"{link.moment[:10]} {link.moment[11:-1]}"  # as Django's backend writes it: no zone
     if not MOMENTS.isdisjoint(changes):
         values = list(map(_sqlite_value, values))
@@ -120,31 +128,6 @@ def _found() -> BaseDatabaseWrapper:
 def watched(database: BaseDatabaseWrapper) -> bool:
     """Whether anybody looks at the statements: a debug log, a test's count, the fault injector."""
     return bool(database.execute_wrappers) or database.force_debug_cursor or getattr(_own, "logged", False)
-
-
-class driver_cursor:  # noqa: N801 - a context, used like a function
-    """The driver's own cursor: Django's around it only lets others watch, and costs a quarter of a step.
-
-    Errors are Django's, as everywhere.
-    """
-
-    __slots__ = ("database", "cursor")
-
-    def __init__(self, database: BaseDatabaseWrapper) -> None:
-        self.database = database
-
-    def __enter__(self) -> Any:
-        database = self.database
-        if database.connection is None or watched(database):
-            self.cursor = database.cursor()  # also makes the connection
-        else:
-            self.cursor = database.connection.cursor()
-        return self.cursor
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        self.cursor.close()
-        if kind is not None:
-            self.database.wrap_database_errors.__exit__(kind, error, trace)
 
 
 def brief_transaction(database: BaseDatabaseWrapper) -> AbstractContextManager[Any]:
@@ -181,8 +164,8 @@ def _sqlite_value(value: Any) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _one_statement(names: tuple[str, ...], parked: bool) -> str:
-    moved = ", ".join(_assignment(name, parked, f"::{RUN[name]}") for name in names)
+def _one_statement(names: tuple[str, ...], parked: bool, progress: bool) -> str:
+    moved = ", ".join(_assignment(name, parked, f"::{RUN[name]}") for name in names) + PROGRESS * progress
     columns = ", ".join(f'"{name}"' for name in CHECKPOINT)
     values = ", ".join(f"%s::{kind}" for kind in CHECKPOINT.values())
     return (
@@ -193,8 +176,8 @@ def _one_statement(names: tuple[str, ...], parked: bool) -> str:
 
 
 @lru_cache(maxsize=64)
-def _two_statements(names: tuple[str, ...], parked: bool) -> tuple[str, str]:
-    moved = ", ".join(_assignment(name, parked, "") for name in names)
+def _two_statements(names: tuple[str, ...], parked: bool, progress: bool) -> tuple[str, str]:
+    moved = ", ".join(_assignment(name, parked, "") for name in names) + PROGRESS * progress
     columns = ", ".join(f'"{name}"' for name in CHECKPOINT)
     places = ", ".join(["%s"] * (len(CHECKPOINT) + 1))
     return (
