@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LOOK_SECONDS = 0.25
+FIRST_LOOK_SECONDS = 2.0
 LONGEST_PAUSE_SECONDS = 30.0  # between two looks into a database that does not answer
 REMEMBERED_SECONDS = 120.0
 MOST_REMEMBERED = 20_000  # things, over all looks
@@ -41,13 +42,13 @@ class Listeners:
         self.memory: Memory | None = None
         self.looked_at = 0.0
         self._task: asyncio.Task[None] | None = None
-        self._stirred = asyncio.Event()
+        self._stirred, self._looked = asyncio.Event(), asyncio.Event()
         self._rights: RowThreads | None = None
 
     def join(self, listener: Listener) -> None:
         self.joined.add(listener)
         if self._task is None:
-            self._stirred = asyncio.Event()
+            self._stirred, self._looked = asyncio.Event(), asyncio.Event()
             self._rights = RowThreads(1)
             self._task = asyncio.create_task(self._watch(self._rights), name="live tail")
 
@@ -66,6 +67,11 @@ class Listeners:
     def changed_within(self, seconds: float) -> Changed | None:
         """What changed since then; None if it is not known so far back."""
         return None if self.memory is None else self.memory.since(clock.elapsed() - seconds)
+
+    async def first_look(self) -> None:
+        """Until it is known where the tables end: what changes from now on is told. Not long, if nobody can look."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._looked.wait(), FIRST_LOOK_SECONDS)
 
     async def _watch(self, rights: RowThreads) -> None:
         """Goes on where the last one ended, so that nothing is missed between two pages of a single reader."""
@@ -90,6 +96,7 @@ class Listeners:
         self.looked_at = clock.elapsed()
         if self.memory is None:
             self.memory = Memory(self.looked_at)
+        self._looked.set()
         if changed:
             self.memory.add(self.looked_at, changed)
             for listener in tuple(self.joined):

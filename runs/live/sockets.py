@@ -116,6 +116,9 @@ class LiveSocket(AsyncJsonWebsocketConsumer):
         age = max(0.0, asked.age) + clock.elapsed() - began + MARGIN_SECONDS
         changed = listeners.changed_within(age)
         if changed is None:
+            await (
+                listeners.first_look()
+            )  # the page reads again on this answer; what comes after that must be told
             self.named |= self.watched
         else:
             self.hear(changed)
