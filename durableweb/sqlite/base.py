@@ -29,8 +29,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
     another writer changed in between. A lock not free for 30 s raises OperationalError, as SQLite itself does.
     """
 
-    # No AUTOINCREMENT: it writes a page of its own with every insert. What follows the growing ids (runs/live) is told
-    # why the last row of such a table stays.
+    # No AUTOINCREMENT: it writes a page of its own with every insert. The highest id may be given again once its row is
+    # gone, and what follows growing ids (runs/live/tail.py) looks for that (docs/adr/0012).
     data_types_suffix: dict[str, str] = {}
 
     write_lock: WriteLock | None = None

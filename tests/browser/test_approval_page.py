@@ -312,7 +312,7 @@ def _violations(page: Page) -> list[str]:
     return [f"{rule['id']}: {rule['nodes'][0]['html'][:160]}" for rule in found]
 
 
-def test_a_second_browser_shows_within_two_seconds_who_decided(open_as, ada, bob):
+def test_a_second_browser_shows_by_itself_who_decided(open_as, ada, bob):
     """A11: and what was typed there stays."""
     approval = brief()
     page = open_as(ada, path(approval))

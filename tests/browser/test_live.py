@@ -46,7 +46,7 @@ def until(condition: Callable[[], object], page: Page) -> None:
         page.evaluate("new Promise(requestAnimationFrame)")  # lets routes be called meanwhile
 
 
-def test_a_decision_in_one_browser_is_seen_in_the_other_within_two_seconds(open_as, ada, bob):
+def test_a_decision_in_one_browser_is_seen_in_the_other_by_itself(open_as, ada, bob):
     """A11"""
     approval = ask(question="Send the brief?")
     other = is_live(open_as(bob, approval.get_absolute_url()))
