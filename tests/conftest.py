@@ -26,7 +26,7 @@ if os.environ.get("DURABLEWEB_TESTING") != "1":
         "DURABLEWEB_HOME": _home,
         "DURABLEWEB_SECRET_KEY": "only for tests: jq9hS0v2mXc7R4tLz8wYb3nKd5fGpEaU6iQoTrHs",
         "DURABLEWEB_ALLOWED_HOSTS": "testserver,localhost,127.0.0.1",
-        "DURABLEWEB_LEASE_SECONDS": "2",
+        "DURABLEWEB_LEASE_SECONDS": "60",
     }
 
 elif _worker := os.environ.get("PYTEST_XDIST_WORKER"):  # a database file, blobs and mail of its own

@@ -17,6 +17,7 @@ from pydantic import BaseModel, RootModel, ValidationError
 from runs.core.codec_allow import allow, allow_annotations, storable
 from runs.core.codec_classes import apart, field_names, is_only_fields, plain_kinds
 from runs.core.codec_flatten import flatten, flatten_fields
+from runs.core.codec_lists import Lists
 from runs.core.codec_refs import BlobRef, SecretRef
 from runs.core.codec_restore import restore, restore_fields
 from runs.core.codec_text import decode, digest, encode
@@ -25,6 +26,7 @@ from runs.core.errors import CodecError
 
 __all__ = [
     "BlobRef",
+    "Lists",
     "Plain",
     "SecretRef",
     "allow",
@@ -55,37 +57,47 @@ def loads(text: str | bytes) -> Any:
     return restore(decode(text))
 
 
-def flatten_model(model: BaseModel, like: Plain = None) -> dict[str, Plain]:
+def flatten_model(model: BaseModel, like: Plain = None, lists: Lists | None = None) -> dict[str, Plain]:
     """A graph's state as {field: tree}, extra fields included; `like` itself if nothing changed.
 
     What changed is validated too, since a state that does not fit its model could be stored but never read again.
-    Raises CodecError naming the path.
+    `lists` keeps from step to step what is known of long lists. Raises CodecError naming the path.
     """
+    if lists is not None:
+        lists.turn()
     try:
         values = vars(model)
         cls = type(model)
         if model.__pydantic_extra__ or tuple(values) != field_names(cls):
             parts = apart(model)
             values = parts["v"] | parts.get("extra", {})
-        tree = flatten_fields(values, like, 0, model)
+        tree = flatten_fields(values, like, 0, model, lists)
     except Refusal as refusal:
         raise refusal.error("$") from None
     except RecursionError:
         raise CodecError("$", "is nested too deep to be stored") from None
-    if tree is not like and not _surely_fits(cls, values, tree, like):
+    if tree is not like and not _surely_fits(cls, values, tree, like, lists):
         _validate(cls, values)
     return tree
 
 
-def _surely_fits(cls: type[BaseModel], values: dict[str, Any], tree: dict[str, Plain], like: Plain) -> bool:
+def _surely_fits(
+    cls: type[BaseModel],
+    values: dict[str, Any],
+    tree: dict[str, Plain],
+    like: Plain,
+    lists: Lists | None,
+) -> bool:
     """Whether each field that changed since `like`, which was valid, is of just the plain type it is declared with."""
-    if type(like) is not dict:
+    if type(like) is not dict or len(tree) != len(like):
         return False
     kinds = plain_kinds(cls)
     for name, before in like.items():
-        if tree.get(name) is not before and type(values.get(name)) is not kinds.get(name):
+        if (part := tree.get(name)) is before or type(values.get(name)) is (kind := kinds.get(name)):
+            continue
+        if kind != list[str] or lists is None or not lists.are_texts(part):
             return False
-    return len(tree) == len(like)
+    return True
 
 
 def restore_model(cls: type[M], tree: Plain) -> M:
@@ -109,14 +121,14 @@ def restore_model(cls: type[M], tree: Plain) -> M:
     return model
 
 
-def renew_model(cls: type[M], tree: Plain) -> M:
+def renew_model(cls: type[M], tree: Plain, lists: Lists | None = None) -> M:
     """What `restore_model` makes, of a tree that `flatten_model` made in this process, where validation is known.
 
     A class with validators or private attributes of its own is validated all the same: they may do more.
     """
     if not is_only_fields(cls):
         return restore_model(cls, tree)
-    values = restore_fields(tree)
+    values = restore_fields(tree, lists)
     model = cls.__new__(cls)
     object.__setattr__(model, "__dict__", values)
     object.__setattr__(model, "__pydantic_fields_set__", set(values))

@@ -76,14 +76,14 @@ def is_only_fields(cls: type[BaseModel]) -> bool:
 
 @lru_cache(maxsize=1024)
 def plain_kinds(cls: type[BaseModel]) -> dict[str, type]:
-    """The fields declared as a plain type and nothing more: a value of exactly that type fits. Empty for a class that
-    does more than set its fields."""
+    """The fields declared as a plain type, or as a list of texts, and nothing more: a value of exactly that type fits.
+    Empty for a class that does more than set its fields."""
     if not is_only_fields(cls) or any(option.startswith("str_") for option in cls.model_config):
         return {}
     return {
         name: field.annotation
         for name, field in cls.model_fields.items()
-        if field.annotation in (str, int, bool, float) and not field.metadata
+        if field.annotation in (str, int, bool, float, list[str]) and not field.metadata
     }
 
 

@@ -15,6 +15,7 @@ from typing import Any  # the values are any objects: judging them is what this 
 
 from runs.core import codec_classes
 from runs.core.codec_allow import name_of
+from runs.core.codec_lists import Lists
 from runs.core.codec_scalars import INTEGER, NOT_A_NUMBER, SCALARS, TEXT
 from runs.core.codec_text import encode, survives
 from runs.core.codec_tree import INT_LIMIT, LEAVES, MARK, MAX_DEPTH, Plain, Refusal, same, too_deep
@@ -42,18 +43,46 @@ def flatten(value: Any, like: Plain = None, path: str = "$") -> Plain:
         raise CodecError(path, too_deep().reason) from None
 
 
-def flatten_fields(values: dict[str, Any], like: Plain, depth: int, owner: object) -> Plain:
-    """The named values of an object as one dict without a mark; `like` itself if nothing changed."""
+def flatten_fields(
+    values: dict[str, Any], like: Plain, depth: int, owner: object, lists: Lists | None = None
+) -> Plain:
+    """The named values of an object as one dict without a mark; `like` itself if nothing changed. `lists` learns which
+    of them are long lists of texts."""
     if MARK in values:
         raise Refusal(f"has a field named {MARK!r}, which marks typed values; rename it")
-    old = like if type(like) is dict else NO_PARTS
     fields = {}
+    old = like if type(like) is dict else NO_PARTS
+    changed = old is not like
     try:
         for name, item in values.items():
-            fields[name] = FORMS.get(type(item), _instance)(item, old.get(name), depth + 1)
+            before, kind = old.get(name), type(item)
+            if kind is list and lists is not None and len(item) >= MANY:
+                tree = _long_list(item, before, lists)
+            else:
+                tree = FORMS.get(kind, _instance)(item, before, depth + 1)
+            fields[name] = tree
+            if tree is not before:
+                changed = True
     except Refusal as refusal:
         raise refusal.inside(owner, name) from None
-    return like if _is_like(fields, like) else fields
+    return fields if changed or list(fields) != list(old) else like
+
+
+def _long_list(value: list[Any], like: Plain, lists: Lists) -> Plain:
+    """A list that is mostly as it was, or any other; `lists` is told if it holds texts only."""
+    if lists.were_texts(like) and len(value) >= len(like) and all(map(is_, value, like)):
+        rest = value[len(like) :]
+        if not rest:
+            lists.add(like)
+            return like
+        if all(type(item) is str for item in rest) and _all_plain(rest):
+            tree = like + rest
+            lists.add_grown(tree, like)
+            return tree
+    tree = _sequence(value, like, 1)
+    if type(tree[0]) is type(tree[-1]) is str and set(map(type, tree)) == TEXT_ONLY:
+        lists.add(tree)
+    return tree
 
 
 # Plain forms.

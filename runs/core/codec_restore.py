@@ -8,8 +8,9 @@ from typing import Any  # a stored value may be of any allowed type
 
 from runs.core import codec_classes
 from runs.core.codec_allow import class_named
+from runs.core.codec_lists import Lists
 from runs.core.codec_scalars import INTEGER, SCALARS, TEXT
-from runs.core.codec_tree import LEAVES, MARK, Plain, Refusal, too_deep
+from runs.core.codec_tree import LEAVES, MARK, Plain, Refusal, path_text, too_deep
 from runs.core.errors import CodecError
 
 MALFORMED = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
@@ -25,9 +26,17 @@ def restore(tree: Plain, path: str = "$") -> Any:
         raise CodecError(path, too_deep().reason) from None
 
 
-def restore_fields(tree: dict[str, Plain]) -> dict[str, Any]:
+def restore_fields(tree: dict[str, Plain], lists: Lists | None = None) -> dict[str, Any]:
     """The same of a dict that is known to be no typed value: a state that was flattened here."""
-    return tree.copy() if set(map(type, tree.values())) <= LEAVES else restore(tree)
+    fields = tree.copy()
+    for name, item in tree.items():
+        if type(item) in LEAVES:
+            continue
+        if lists is not None and lists.are_texts(item):
+            fields[name] = item[:]
+        else:
+            fields[name] = restore(item, path_text("$", [name]))
+    return fields
 
 
 def _restore(tree: Plain) -> Any:

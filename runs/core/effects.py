@@ -54,15 +54,7 @@ def perform(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
 def _try(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
     """One try: after it the entry is done, failed, in doubt, or to be tried again; or the run is put off."""
     if tool.write:
-        if entry.id is None and entry.key not in ledger.entries:
-            yield partial(ledger.open, entry, tool.limit)
-        else:
-            yield partial(ledger.try_again, entry, tool.limit)
-        if not (yield partial(ledger.may_call, entry)):
-            yield partial(ledger.try_again, entry, tool.limit)
-            if not (yield partial(ledger.may_call, entry)):
-                yield partial(ledger.failed_try, entry, "the lease was too short to begin the call")
-                raise Stop(LetsGo(f"the lease was too short to call {tool.name}"))
+        yield from _intend(ledger, tool, entry)
     else:
         entry.attempts += 1
         entry.asked_at = entry.asked_at or ledger.now()
@@ -81,6 +73,20 @@ def _try(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
         yield partial(
             ledger.fail, entry, "permanent", f"{tool.name}: {happened}the result cannot be stored: {error}"
         )
+
+
+def _intend(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
+    """Commit what is about to be called, once more if that took so long that the lease no longer covers the call."""
+    for _ in range(2):
+        if entry.id is None and entry.key not in ledger.entries:
+            yield partial(ledger.open, entry, tool.limit)
+        else:
+            yield partial(ledger.try_again, entry, tool.limit)
+        if (yield partial(ledger.may_call, entry)):
+            return
+        entry.attempts -= 1  # it is not called: no attempt of the tool's
+    yield partial(ledger.failed_try, entry, "the lease was too short to begin the call")
+    raise Stop(LetsGo(f"the lease was too short to call {tool.name}"))
 
 
 def _invocation(ledger: Ledger, tool: Tool, entry: Entry) -> Invoke:

@@ -171,19 +171,20 @@ class Graph:
                 "$", f"the input does not fit {self.state.__name__}: {explain(error)}"
             ) from error
 
-    def flatten(self, state: Any, like: Any = None) -> Any:
-        """State -> plain tree; refuses a state that does not fit the model, for it could not be loaded again."""
+    def flatten(self, state: Any, like: Any = None, lists: codec.Lists | None = None) -> Any:
+        """State -> plain tree; refuses a state that does not fit the model, for it could not be loaded again. `lists`
+        is kept by whoever flattens and renews one run's state step after step."""
         if self.state is None:
             if not isinstance(state, dict):
                 raise CodecError(
                     "$", f"the state of graph {self.name!r} is a dict, not {type(state).__name__}"
                 )
             return codec.flatten(state, like)
-        return codec.flatten_model(state, like)
+        return codec.flatten_model(state, like, lists)
 
-    def renew(self, tree: Any) -> Any:
+    def renew(self, tree: Any, lists: codec.Lists | None = None) -> Any:
         """`restore` for a tree that this process has flattened itself."""
-        return codec.restore(tree) if self.state is None else codec.renew_model(self.state, tree)
+        return codec.restore(tree) if self.state is None else codec.renew_model(self.state, tree, lists)
 
     def restore(self, tree: Any) -> Any:
         return codec.restore(tree) if self.state is None else codec.restore_model(self.state, tree)

@@ -101,8 +101,8 @@ class Drive:
         if self.lease.version != self.lease.graph.version:
             self._migrate()
         questions = Questions(RowLedger(self.lease, self.rows))
-        graph, tree = self.lease.graph, self.lease.state.tree
-        self.state = graph.renew(tree) if self.steps_done else graph.restore(tree)
+        graph, kept = self.lease.graph, self.lease.state
+        self.state = graph.renew(kept.tree, kept.lists) if self.steps_done else graph.restore(kept.tree)
         self.node = self.lease.graph.nodes.get(self.lease.node)
         if self.node is None:
             self.lease.fail("bad_state", f"graph {self.lease.graph.name!r} has no node {self.lease.node!r}")
@@ -230,7 +230,7 @@ class Drive:
                 Fails("loop_limit", f"{lease.step + 1} steps; the last node was {lease.node!r}")
             )
         try:
-            tree = lease.graph.flatten(state, lease.state.tree)
+            tree = lease.graph.flatten(state, lease.state.tree, lease.state.lists)
             lease.commit_step(target, tree)
         except CodecError as error:
             return self._settle(Fails("bad_state", f"node {lease.node!r}: {error}"))

@@ -23,12 +23,22 @@ BODIES = (
 class StoredState:
     """`tree` is what the node sees, as plain JSON; `stored` the same with long texts in blobs."""
 
-    __slots__ = ("run_id", "tree", "stored", "snapshot_bytes", "patches_bytes", "blob_bytes", "limit")
+    __slots__ = (
+        "run_id",
+        "tree",
+        "stored",
+        "lists",
+        "snapshot_bytes",
+        "patches_bytes",
+        "blob_bytes",
+        "limit",
+    )
 
     def __init__(self, run_id: Any) -> None:
         self.run_id = run_id
         self.tree: Any = None
         self.stored: Any = None
+        self.lists = codec.Lists()
         self.snapshot_bytes = 0
         self.patches_bytes = 0
         self.blob_bytes, self.limit = conf.blob_bytes, conf.value_limit_bytes
@@ -68,7 +78,7 @@ class StoredState:
         stored = tree
         if self.stored is not self.tree:
             stored = self._offloaded(tree)
-        operations = patch.diff(self.stored, stored)
+        operations = patch.diff(self.stored, stored, self.lists)
         if not operations:
             return Change(self, tree, stored, "", False)
         text = codec.encode(operations)

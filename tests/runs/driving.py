@@ -78,6 +78,11 @@ def pass_lease() -> None:
     pass_time(conf.lease_seconds + 0.01)
 
 
+def pass_call(limit: float = 60) -> None:
+    """Until a call with that limit in seconds, a tool's own by default, is surely under way no more."""
+    pass_time(limit + conf.lease_seconds + 0.5)
+
+
 def pass_time(seconds: float) -> None:
     """Move the engine's clock; a test's fixture puts it back."""
     clock.AHEAD += timedelta(seconds=seconds)

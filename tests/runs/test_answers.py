@@ -16,7 +16,7 @@ from runs.core.outcomes import Waits
 from runs.engine.claim import Claimer
 from runs.errors import Conflict, Missing
 from runs.models import LedgerEntry, Run
-from tests.runs.driving import answer, claim, drive, pass_time, registered
+from tests.runs.driving import answer, claim, drive, pass_call, pass_time, registered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -226,7 +226,7 @@ def test_another_branch_while_a_write_is_in_doubt_is_not_committed():
         run = start("branching", {})
         drive(run)
         assert run.status == "waiting"
-        pass_time(100)
+        pass_call()
         drive(run)
     assert (run.status, run.error_kind) == ("failed", "diverged")
     assert calls == ["x"]
@@ -255,7 +255,7 @@ def test_a_gather_that_leaves_out_its_write_in_doubt_is_not_committed():
         run = start("gathering less", {})
         drive(run)
         assert run.status == "waiting"
-        pass_time(100)
+        pass_call()
         drive(run)
     assert (run.status, run.error_kind, run.state_at()["log"]) == ("failed", "diverged", [])
     assert sorted(calls) == ["lost", "sent"], "each once"

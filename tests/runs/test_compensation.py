@@ -20,7 +20,7 @@ from runs.errors import Conflict
 from runs.models import LedgerEntry, Remark, Run
 from runs.testing import go_on
 from tests.at_once import at_once
-from tests.runs.driving import answer, claim, drive, kinds, pass_lease, pass_time, registered, undo
+from tests.runs.driving import answer, claim, drive, kinds, pass_call, pass_lease, pass_time, registered, undo
 from tests.runs.travel import ONE_TRY, Trip, book, happened, moods, refuse, tell
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -258,7 +258,7 @@ def test_a_cancel_in_the_middle_of_a_node_takes_the_run_and_nothing_of_the_old_w
     assert Remark.objects.get(entry=late).kind == "late_result"
     drive(run, "new")
     assert (run.status, happened) == ("waiting", [*ALL_DONE, "told bob"]), "it may still be under way"
-    pass_time(60)
+    pass_call()
     drive(run, "new")
     asked = run.entries.get(kind="interrupt", status="open")
     answer(run, asked.key, "respond", payload={"outcome": "happened", "result": None})
@@ -272,7 +272,7 @@ def test_a_write_that_did_not_happen_is_not_sent_and_not_undone():
     moods["bob"] = [Ambiguous("no answer")]
     run = started("call")
     run.cancel("olga", "enough", compensate=True)
-    pass_time(60)
+    pass_call()
     drive(run)
     answer(run, verdict="respond", payload={"outcome": "not_happened"})
     drive(run)
@@ -287,7 +287,7 @@ def test_a_write_that_did_not_happen_is_not_sent_and_not_undone():
 def test_a_question_about_a_write_stays_open_over_a_cancel():
     moods["bob"] = [Ambiguous("no answer")]
     run = started("call")
-    pass_time(60)
+    pass_call()
     drive(run)
     asked = run.entries.get(kind="interrupt")
     run.cancel("olga", "enough", compensate=True)
@@ -368,7 +368,7 @@ def test_one_whose_worker_died_in_the_call_is_not_called_again_without_a_word():
         drive(run)
     pass_lease()
     drive(run)
-    pass_time(60)
+    pass_call()
     drive(run)
     assert (run.status, happened) == ("waiting", ALL_DONE)
     answer(run, verdict="respond", payload={"outcome": "happened", "result": None})

@@ -16,7 +16,7 @@ from runs import (
 )
 from runs.core import codec
 from runs.core.outcomes import Waits
-from tests.runs.driving import answer, drive, pass_time, registered
+from tests.runs.driving import answer, drive, pass_call, registered
 from tests.runs.posting import send, send_blindly, sent
 from tests.runs.states import Log
 
@@ -84,7 +84,7 @@ def test_of_three_writes_at_once_the_one_without_an_answer_is_settled_and_the_ot
         assert isinstance(drive(run), Waits)
         by_status = Counter(run.entries.values_list("status", flat=True))
         assert by_status == {"done": 2, "open": 1}, "not in doubt before the call can be over"
-        pass_time(63)
+        pass_call()
         drive(run)
         question = run.entries.get(kind="interrupt")
         assert question.settles.status == "in_doubt"
@@ -110,7 +110,7 @@ def test_two_writes_in_doubt_at_once_are_asked_as_two_questions():
     with registered(graph):
         run = start("two lost", {})
         drive(run)
-        pass_time(63)
+        pass_call()
         drive(run)
         questions = list(run.entries.filter(kind="interrupt"))
         assert len(questions) == 2

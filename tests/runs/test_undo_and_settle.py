@@ -15,7 +15,7 @@ from runs import (
 from runs.errors import Conflict, TooEarly
 from runs.models import LedgerEntry, Run
 from tests.at_once import at_once
-from tests.runs.driving import answer, claim, drive, pass_time, registered, undo
+from tests.runs.driving import answer, claim, drive, pass_call, pass_time, registered, undo
 from tests.runs.posting import send, send_blindly, sent
 from tests.runs.states import Log
 
@@ -101,7 +101,7 @@ def test_cancelling_a_run_in_doubt_keeps_the_doubt_closes_its_question_and_it_is
     with registered(losing):
         run = start("losing", {})
         drive(run)
-        pass_time(63)
+        pass_call()
         drive(run)
         doubted = run.entries.get(kind="effect")
         assert doubted.status == "in_doubt"
@@ -128,7 +128,7 @@ def test_cancelling_while_the_call_may_be_under_way_makes_it_in_doubt_and_settli
             settle(run, doubted, "not_happened")
         doubted.refresh_from_db()
         assert doubted.status == "in_doubt"
-        pass_time(63)
+        pass_call()
         assert settle(run, doubted, "not_happened").status == "cancelled", "an ended run calls nothing"
         assert claim(run) is None
     assert sent == ["lost"]
