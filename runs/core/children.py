@@ -99,8 +99,6 @@ class Children(Asking):
 
     def forgotten(self) -> list[Entry]:
         """Children that this step started and that this execution has not asked for."""
-        if not self.ledger.entries:
-            return []
         return [entry for entry in self._started() if entry.status == OPEN and entry.key not in self.asked]
 
     # -- entries

@@ -32,10 +32,10 @@ class Lists:
         self._begins[id(tree)] = tree, before
 
     def were_texts(self, tree: Plain) -> bool:
-        return self._before.get(id(tree)) is tree
+        return self._before.get(id(tree), self) is tree
 
     def are_texts(self, tree: Plain) -> bool:
-        return self._texts.get(id(tree)) is tree
+        return self._texts.get(id(tree), self) is tree
 
     def begins_with(self, tree: Plain, before: Plain) -> bool:
         known = self._begins.get(id(tree))

@@ -30,6 +30,18 @@ def conclude(graph: Graph, node: Node, questions: Questions, state: Any, returne
     """The node came back: where the run goes, unless it may not leave this step."""
     if questions.stopped is not None:
         return questions.stopped.outcome  # the node swallowed it: what it did since then does not count
+    if questions.ledger.entries and (kept := _may_not_leave(questions)) is not None:
+        return kept
+    try:
+        target, after = _read(graph, node, state, returned)
+    except Permanent as error:
+        return Fails("permanent", str(error))
+    if target != END and target not in node.then or target == END and END not in node.then:
+        return Fails("permanent", f"{node.where}: returned {_shown(target)}; then allows {_allowed(node)}")
+    return Stepped(target, after)
+
+
+def _may_not_leave(questions: Questions) -> Outcome | None:
     unfinished = questions.unfinished()
     for entry in [*unfinished, *questions.forgotten()]:
         if entry.key not in questions.asked:
@@ -39,13 +51,7 @@ def conclude(graph: Graph, node: Node, questions: Questions, state: Any, returne
             return Fails("diverged", str(error))
     if unfinished:  # a write whose error the node swallowed: its outcome is found out first
         return Waits(tuple(entry.key for entry in unfinished))
-    try:
-        target, after = _read(graph, node, state, returned)
-    except Permanent as error:
-        return Fails("permanent", str(error))
-    if target != END and target not in node.then or target == END and END not in node.then:
-        return Fails("permanent", f"{node.where}: returned {_shown(target)}; then allows {_allowed(node)}")
-    return Stepped(target, after)
+    return None
 
 
 def excuse(node: Node, questions: Questions, attempt: int, error: BaseException, chance: float) -> Outcome:

@@ -69,8 +69,8 @@ def _compare(old: Plain, new: Plain, path: str, lists: Lists = NOTHING) -> list[
     if kind is not type(old) or kind in LEAVES:
         return [] if same(old, new) else [_replace(path, new)]
     ops = _compare_dicts(old, new, path, lists) if kind is dict else _compare_lists(old, new, path, lists)
-    if len(ops) == 1 and _is_item_of(path, ops[0]):
-        return ops  # replacing the whole container would say as much and more
+    if len(ops) == 1 and ops[0]["op"] != "remove" and "~" not in ops[0]["path"]:
+        return ops  # to replace the container would say the same item, and each name of its path, and more
     return [_replace(path, new)] if ops and _outweighs(ops, new, path) else ops
 
 
@@ -165,12 +165,6 @@ def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
         run.append(pairs[index])
         index = before[index]
     return run[::-1]
-
-
-def _is_item_of(path: str, op: Op) -> bool:
-    """Whether the operation puts one item of this very container, under a name that needs no escape."""
-    place = op["path"][len(path) + 1 :]
-    return op["op"] != "remove" and "/" not in place and "~" not in place
 
 
 def _outweighs(ops: list[Op], new: Plain, path: str) -> bool:

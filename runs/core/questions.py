@@ -110,8 +110,6 @@ class Questions(Calls, People, Waiting, Children):
 
     def unfinished(self) -> list[Entry]:
         """Writes that are open or in doubt: a node cannot commit over them."""
-        if not self.ledger.entries:
-            return []
         return [
             entry
             for entry in self.ledger.entries.values()

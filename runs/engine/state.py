@@ -78,6 +78,11 @@ class StoredState:
         stored = tree
         if self.stored is not self.tree:
             stored = self._offloaded(tree)
+        elif patch.snapshot_due(self.patches_bytes, 0, self.snapshot_bytes):  # however short a patch may be
+            text = codec.encode(tree)
+            if len(text) <= self.blob_bytes:
+                self._admit(text, tree)
+                return Change(self, tree, tree, text, True)
         operations = patch.diff(self.stored, stored, self.lists)
         if not operations:
             return Change(self, tree, stored, "", False)
