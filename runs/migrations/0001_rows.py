@@ -65,9 +65,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "step",
-                    models.PositiveIntegerField(
-                        help_text="The step in progress when it was asked: Run.step + 1."
-                    ),
+                    models.IntegerField(help_text="The step in progress when it was asked: Run.step + 1."),
                 ),
                 ("key", models.CharField(help_text="As written, {run_id} unresolved.", max_length=200)),
                 ("kind", models.CharField(max_length=10)),
@@ -83,7 +81,7 @@ class Migration(migrations.Migration):
                 ("result", models.TextField(blank=True, null=True)),
                 ("error_kind", models.CharField(blank=True, default="", max_length=12)),
                 ("error", models.TextField(blank=True, default="")),
-                ("attempts", models.PositiveIntegerField(default=0)),
+                ("attempts", models.IntegerField(default=0)),
                 (
                     "tried_at",
                     models.DateTimeField(
@@ -541,6 +539,12 @@ class Migration(migrations.Migration):
                     models.Q(("status", "done"), _negated=True), ("result__isnull", False), _connector="OR"
                 ),
                 name="entry_done_has_result",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="ledgerentry",
+            constraint=runs.models.rules.Rule(
+                condition=models.Q(("attempts__gte", 0), ("step__gte", 0)), name="entry_counts_not_negative"
             ),
         ),
         migrations.AddConstraint(

@@ -82,7 +82,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="run",
             name="item",
-            field=models.PositiveIntegerField(blank=True, help_text="Its number there, from 0.", null=True),
+            field=models.IntegerField(blank=True, help_text="Its number there, from 0.", null=True),
         ),
         migrations.AddField(
             model_name="run",
@@ -139,6 +139,13 @@ class Migration(migrations.Migration):
                     _connector="OR",
                 ),
                 name="run_live_always_wakes",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="run",
+            constraint=runs.models.rules.Rule(
+                condition=models.Q(("item", None), ("item__gte", 0), _connector="OR"),
+                name="run_item_not_negative",
             ),
         ),
         migrations.AddConstraint(

@@ -49,7 +49,7 @@ class LedgerEntryQuerySet(models.QuerySet["LedgerEntry"]):
 
 class LedgerEntry(models.Model):
     run = models.ForeignKey("runs.Run", on_delete=models.PROTECT, related_name="entries", db_index=False)
-    step = models.PositiveIntegerField(help_text="The step in progress when it was asked: Run.step + 1.")
+    step = models.IntegerField(help_text="The step in progress when it was asked: Run.step + 1.")
     key = models.CharField(max_length=200, help_text="As written, {run_id} unresolved.")
     kind = models.CharField(max_length=10)
     name = models.CharField(max_length=200)
@@ -61,7 +61,7 @@ class LedgerEntry(models.Model):
     result = models.TextField(null=True, blank=True)
     error_kind = models.CharField(max_length=12, blank=True, default="")
     error = models.TextField(blank=True, default="")
-    attempts = models.PositiveIntegerField(default=0)
+    attempts = models.IntegerField(default=0)
     tried_at = models.DateTimeField(null=True, blank=True, help_text="A call may be under way since then.")
     due_at = models.DateTimeField(
         null=True, blank=True, help_text="Deadline of a wait; of a tried write: from when it may be resolved."
@@ -127,6 +127,7 @@ class LedgerEntry(models.Model):
                 condition=Q(status=OPEN, answered_at=None) | ~Q(status=OPEN), name="entry_open_is_unanswered"
             ),
             Rule(condition=~Q(status=DONE) | Q(result__isnull=False), name="entry_done_has_result"),
+            Rule(condition=Q(step__gte=0, attempts__gte=0), name="entry_counts_not_negative"),
             # also the index of whether a write was undone
             models.UniqueConstraint(
                 fields=["compensates"], condition=Q(compensates__isnull=False), name="entry_compensated_once"

@@ -112,7 +112,7 @@ class Run(models.Model):
         db_index=False,
         help_text="The fan-out of its parent that it is one of.",
     )
-    item = models.PositiveIntegerField(null=True, blank=True, help_text="Its number there, from 0.")
+    item = models.IntegerField(null=True, blank=True, help_text="Its number there, from 0.")
     told = models.CharField(
         max_length=12,
         blank=True,
@@ -167,6 +167,7 @@ class Run(models.Model):
             Rule(condition=Q(key=None) | Q(key__regex=r"\S"), name="run_key_not_blank"),
             Rule(condition=Q(graph__regex=r"\S"), name="run_graph_not_blank"),
             Rule(condition=Q(priority__range=(0, 3)), name="run_priority_known"),
+            Rule(condition=Q(item=None) | Q(item__gte=0), name="run_item_not_negative"),
             models.UniqueConstraint(fields=["graph", "key"], name="run_key_once_a_graph"),
             # also the index of a fan-out's children, in order
             models.UniqueConstraint(

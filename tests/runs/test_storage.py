@@ -322,12 +322,14 @@ BROKEN_RULES = {
     "run_key_not_blank": {"key": "\t"},
     "run_graph_not_blank": {"graph": " "},
     "run_priority_known": {"priority": 4},
+    "run_item_not_negative": {"item": -1},
     "entry_status_known": {"status": "lost"},
     "entry_kind_known": {"kind": "rumour"},
     "entry_key_not_blank": {"key": " "},
     "entry_idempotency_key_not_blank": {"idempotency_key": " "},
     "entry_open_is_unanswered": {"status": "open", "answered_at": datetime(2026, 1, 1, tzinfo=UTC)},
     "entry_done_has_result": {"status": "done", "result": None},
+    "entry_counts_not_negative": {"attempts": -1},
 }
 
 
@@ -366,6 +368,17 @@ def test_the_database_itself_refuses_a_row_that_breaks_a_rule(rule):
         setattr(row, name, value)
     with pytest.raises(IntegrityError, match=rule), transaction.atomic():
         row.save(force_insert=True)
+
+
+@pytest.mark.postgres_only
+def test_no_statement_of_a_step_has_a_check_constraint_to_parse():
+    """ADR 11: also not one that Django adds by itself to a positive number."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT conname FROM pg_constraint WHERE contype = 'c' AND conrelid = ANY (%s::regclass[])",
+            [["runs_run", "runs_checkpoint", "runs_ledgerentry"]],
+        )
+        assert cursor.fetchall() == []
 
 
 def test_checkpoints_are_append_only_in_the_database():
