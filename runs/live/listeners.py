@@ -6,14 +6,17 @@ import asyncio
 import logging
 import uuid
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Protocol, TypeVar
 
 from django.db import DatabaseError, InterfaceError, connections
 
+from runs.audience import EVERYONE, Audience
 from runs.engine import clock
 from runs.engine.row_threads import RowThreads
+from runs.live import watching
 from runs.live.tail import Tail
 from runs.live.watching import Changed
 
@@ -29,8 +32,8 @@ MOST_REMEMBERED = 20_000  # things, over all looks
 
 
 class Listener(Protocol):
-    def hear(self, changed: Changed) -> None:
-        """Called in the event loop; must not wait."""
+    def hear(self, changed: Changed, audiences: Mapping[str, Audience]) -> None:
+        """Called in the event loop; must not wait. `audiences`: who sees any of it, by the word of its subject."""
 
 
 class Listeners:
@@ -92,7 +95,8 @@ class Listeners:
             await asyncio.gather(asyncio.to_thread(looking.close), asyncio.to_thread(rights.close))
 
     async def _look(self, tail: Tail, looking: RowThreads) -> None:
-        changed = await asyncio.get_running_loop().run_in_executor(looking, _closed_if_lost, tail.look)
+        look = partial(_look_for_all, tail)
+        changed, audiences = await asyncio.get_running_loop().run_in_executor(looking, _closed_if_lost, look)
         self.looked_at = clock.elapsed()
         if self.memory is None:
             self.memory = Memory(self.looked_at)
@@ -100,7 +104,7 @@ class Listeners:
         if changed:
             self.memory.add(self.looked_at, changed)
             for listener in tuple(self.joined):
-                listener.hear(changed)
+                listener.hear(changed, audiences)
 
     async def _rest(self, seconds: float) -> None:
         """Until the next look, or until the last socket has left."""
@@ -136,6 +140,16 @@ class Memory:
 
 
 listeners = Listeners()
+
+
+def _look_for_all(tail: Tail) -> tuple[Changed, dict[str, Audience]]:
+    """What changed, and who sees it: read once for all sockets."""
+    changed = tail.look()
+    try:
+        return changed, watching.audiences(changed)
+    except (DatabaseError, InterfaceError):  # the tail has moved on: better too many are told than too few
+        connections.close_all()
+        return changed, dict.fromkeys(changed, EVERYONE)
 
 
 def _count(changed: Changed) -> int:

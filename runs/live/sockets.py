@@ -12,8 +12,8 @@ import asyncio
 import json
 import logging
 import math
-import uuid
-from collections import defaultdict
+import random
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple  # Any: what channels passes on
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple  # Any: what channels passes on
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.urls import path, re_path
 
+from runs.audience import Audience, Onlooker
 from runs.engine import clock
 from runs.live import watching
 from runs.live.listeners import listeners
@@ -32,8 +33,11 @@ SIGNED_OUT, NOT_UNDERSTOOD, TROUBLE = 4401, 4400, 1011  # codes of a closed sock
 MOST_LETTERS = 16_000
 MOST_NAMES = 200
 PAUSE_SECONDS = 0.1  # between two messages
-LISTS_PAUSE_SECONDS = 1.0  # between two looks whether a person sees any of what changed
 RIGHTS_SECONDS = 60.0  # for so long a person who may watch something is taken to be still allowed to
+RENEWED_AFTER = (
+    0.5,
+    0.9,
+)  # of that, at random: what many sockets ask for does not come at once, before a message
 MARGIN_SECONDS = 2.0  # between a commit and the look that finds it, at most
 
 
@@ -63,10 +67,10 @@ class LiveSocket(AsyncJsonWebsocketConsumer):
         super().__init__(*args, **kwargs)
         self.asked: frozenset[str] = frozenset()
         self.watched: set[str] = set()
+        self.onlooker: Onlooker | None = None  # until the first word nothing is watched
         self.named: set[str] = set()  # what changed and is to be told
-        self.unsure: defaultdict[str, set[uuid.UUID]] = defaultdict(set)  # what changed, perhaps out of sight
         self.owes_answer = False
-        self.rights_at = self.lists_at = -math.inf
+        self.rights_at = -math.inf
         self.stirred = asyncio.Event()
         self.telling: asyncio.Task[None] | None = None
 
@@ -101,40 +105,42 @@ class LiveSocket(AsyncJsonWebsocketConsumer):
             await asyncio.wait({telling})
             await listeners.leave(self)
 
-    def hear(self, changed: Changed) -> None:
+    def hear(self, changed: Changed, audiences: Mapping[str, Audience]) -> None:
         for subject in watching.subjects():
-            keys = changed.get(subject.word, ())
+            keys, audience = changed.get(subject.word, ()), audiences.get(subject.word)
             self.named |= self.watched.intersection(map(subject.name, keys))
-            if keys and subject.plural in self.watched:
-                self.unsure[subject.word].update(keys)
-        if self.named or self.unsure:
+            if audience and subject.plural in self.watched and self.onlooker.is_in(audience):
+                self.named.add(subject.plural)
+        if self.named:
             self.stirred.set()
 
     async def _watch(self, asked: Asked, began: float) -> None:
         self.asked = asked.names
-        self.watched = await listeners.ask(partial(watching.may_watch, self.user, asked.names))
+        await self._read_rights()
         age = max(0.0, asked.age) + clock.elapsed() - began + MARGIN_SECONDS
         changed = listeners.changed_within(age)
         if changed is None:
-            await (
-                listeners.first_look()
-            )  # the page reads again on this answer; what comes after that must be told
+            await listeners.first_look()  # the page reads again on this answer; what comes later must be told
             self.named |= self.watched
         else:
-            self.hear(changed)
+            lists = await listeners.ask(partial(watching.sees_any, self.user, changed))
+            self.hear(changed, {})
+            self.named |= lists & self.watched
         self.owes_answer = True
         self.stirred.set()
 
     async def _tell(self) -> None:
         try:
             while True:
-                await self.stirred.wait()
-                self.stirred.clear()
-                owes_answer, self.owes_answer = self.owes_answer, False
-                if not await self._may_go_on():
+                told = await self._stirred_within(RIGHTS_SECONDS * random.uniform(*RENEWED_AFTER))
+                if not await self._may_go_on(renew=not told):
                     await self.close(SIGNED_OUT)
                     return
-                changed = await self._seen()
+                if not told:
+                    continue
+                self.stirred.clear()
+                owes_answer, self.owes_answer = self.owes_answer, False
+                changed, self.named = self.named & self.watched, set()
                 if changed or owes_answer:
                     await self.send_json({"changed": sorted(changed)})
                 await asyncio.sleep(PAUSE_SECONDS)
@@ -146,31 +152,26 @@ class LiveSocket(AsyncJsonWebsocketConsumer):
         with suppress(Exception):  # it may be closed already
             await self.close(TROUBLE)
 
-    async def _may_go_on(self) -> bool:
-        """Now and then, before anything is told: is that person still signed in, and what may they still watch?"""
-        if clock.elapsed() - self.rights_at < RIGHTS_SECONDS:
+    async def _stirred_within(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.stirred.wait(), max(seconds, PAUSE_SECONDS))
+        return self.stirred.is_set()
+
+    async def _may_go_on(self, renew: bool) -> bool:
+        """Is that person still signed in, and what may they still watch? Asked now and then while nothing happens, so
+        that it rarely has to be asked before something is told."""
+        if not renew and clock.elapsed() - self.rights_at < RIGHTS_SECONDS:
             return True
         self.user = await listeners.ask(partial(watching.signed_in, self.scope["session"].session_key))
         if not self.user.is_authenticated:
             self.watched = set()
             return False
-        self.watched = await listeners.ask(partial(watching.may_watch, self.user, self.asked))
-        self.rights_at = clock.elapsed()
+        await self._read_rights()
         return True
 
-    async def _seen(self) -> set[str]:
-        """What is to be told now; the lists wait a little, for each look at them costs a query."""
-        names, self.named = self.named & self.watched, set()
-        if not self.unsure:
-            return names
-        wait = self.lists_at + LISTS_PAUSE_SECONDS - clock.elapsed()
-        if wait > 0:
-            asyncio.get_running_loop().call_later(wait, self.stirred.set)
-            return names
-        changed, self.unsure = self.unsure, defaultdict(set)
-        self.lists_at = clock.elapsed()
-        lists = await listeners.ask(partial(watching.sees_any, self.user, changed))
-        return names | (lists & self.watched)
+    async def _read_rights(self) -> None:
+        self.onlooker, self.watched = await listeners.ask(partial(watching.onlooker, self.user, self.asked))
+        self.rights_at = clock.elapsed()
 
 
 class Nowhere(AsyncJsonWebsocketConsumer):

@@ -12,6 +12,8 @@ from django.conf import settings
 from django.contrib import auth
 from django.http import HttpRequest
 
+from runs import audience
+from runs.audience import EVERYONE, Audience, Onlooker
 from runs.models import Run
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ class Subject:
     word: str
     plural: str
     visible: Callable[[User], QuerySet[Any]]
+    runs: Callable[[Collection[uuid.UUID]], Collection[uuid.UUID]]  # those that such things belong to
 
     def name(self, key: uuid.UUID) -> str:
         return f"{self.word}:{key}"
@@ -44,7 +47,7 @@ def also(subject: Subject) -> None:
     _subjects[subject.word] = subject
 
 
-also(Subject("run", "runs", Run.objects.visible_to))
+also(Subject("run", "runs", Run.objects.visible_to, lambda keys: keys))
 
 
 def subjects() -> Collection[Subject]:
@@ -67,11 +70,22 @@ def may_watch(user: User, names: Collection[str]) -> set[str]:
     return allowed
 
 
-def sees_any(user: User, changed: Changed) -> set[str]:
-    """The lists (their plurals) in which this person sees something that changed.
+def onlooker(user: User, names: Collection[str]) -> tuple[Onlooker, set[str]]:
+    """What decides of which lists this person is told, and those of `names` that they may watch."""
+    return Onlooker.of(user), may_watch(user, names)
 
-    Of very many at once it is taken for granted: that "runs" changed gives nothing away.
-    """
+
+def audiences(changed: Changed) -> dict[str, Audience]:
+    """Who sees any of what changed, by the word of its subject. Of very many at once it is taken to be everyone: that
+    "runs" changed gives nothing away."""
+    return {
+        word: audience.of_runs(_subjects[word].runs(keys)) if len(keys) <= MOST_LOOKED_AT else EVERYONE
+        for word, keys in changed.items()
+    }
+
+
+def sees_any(user: User, changed: Changed) -> set[str]:
+    """The lists (their plurals) in which this person sees something that changed: for one who has just come."""
     return {_subjects[word].plural for word, keys in changed.items() if _sees_any(user, word, keys)}
 
 

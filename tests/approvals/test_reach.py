@@ -14,8 +14,10 @@ from approvals.listing import Listing
 from approvals.models import Approval, Reviewer, reach
 from approvals.models.inbox import SCOPES
 from approvals.views.inbox import count as count_view
+from runs.audience import Onlooker
 from runs.engine import clock
 from runs.hooks import interrupt_opened, run_ended
+from runs.live import watching
 from runs.models import Run
 from tests.approvals.cases import ask, close, waiting_run
 
@@ -76,6 +78,28 @@ def test_both_ways_find_what_one_may_see(office, monkeypatch, few):
         groups = [group.name for group in one.groups.all()]
         named = Reviewer.objects.filter(name__in=groups, excluded=False, approval__outcome="")
         assert set(Approval.objects.teams(one)) == {row.approval for row in named}
+
+
+def test_who_sees_what_is_the_same_found_from_the_people_and_from_the_runs(office):
+    """O5: an open page is told of a list by its audience, and of a thing by the run's one door."""
+    runs, approvals = list(Run.objects.all()), list(Approval.objects.all())
+    switched_off = office[4]
+    switched_off.is_active = False
+    switched_off.save()
+    onlookers = [(one, Onlooker.of(one)) for one in office if one.is_active]
+    assert len({onlooker.groups for _one, onlooker in onlookers}) > 1
+    for run in runs:
+        audience = watching.audiences({"run": {run.pk}})["run"]
+        for one, onlooker in onlookers:
+            seen = Run.objects.visible_to(one).filter(pk=run.pk).exists()
+            assert onlooker.is_in(audience) == seen, (one, run)
+            assert ("runs" in watching.sees_any(one, {"run": {run.pk}})) == seen
+    for several in (approvals[:1], approvals[3:7], approvals[-1:], approvals):
+        keys = {approval.pk for approval in several}
+        audience = watching.audiences({"approval": keys})["approval"]
+        for one, onlooker in onlookers:
+            seen = Approval.objects.visible_to(one).filter(pk__in=keys).exists()
+            assert onlooker.is_in(audience) == seen, (one, several)
 
 
 def test_badge_header_scope_and_pages_give_one_number(office, rf, monkeypatch):

@@ -39,7 +39,6 @@ def write(run, state):
 def own_listeners(monkeypatch) -> Listeners:
     fresh = Listeners()
     monkeypatch.setattr(sockets, "listeners", fresh)
-    monkeypatch.setattr(sockets, "LISTS_PAUSE_SECONDS", 0.0)
     return fresh
 
 
