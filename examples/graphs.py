@@ -1,4 +1,5 @@
-"""The competitive brief: research, draft, ask a person, send one e-mail. The refund agent is in refunds/."""
+"""The competitive brief: research, draft, ask a person, send one e-mail. The refund agent is in refunds/, an order of
+several parcels in orders/."""
 
 from __future__ import annotations
 
@@ -10,11 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from examples.distributions import Distribution, look_up
 from examples.drafting import MODEL_KEY, draft_brief, has_model_key
 from examples.mail import Address, send_email
+from examples.orders.graphs import orders, parcels
 from examples.plain_text import literal
 from examples.refunds.graphs import refund_agent
 from runs import END, Ask, BlobRef, Expired, Graph, Rejected
 
-__all__ = ["brief", "refund_agent"]  # graphs are found here
+__all__ = ["brief", "orders", "parcels", "refund_agent"]  # graphs are found here
 
 DRAFTS_AT_MOST = 3
 MAIL_KEY = "email:{run_id}:brief"

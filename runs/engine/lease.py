@@ -81,6 +81,7 @@ class Lease:
                 "wake_at": None,
                 "leased_by": None,
                 "finished_at": link.at,
+                "error": "",  # of a try before the one that went well
             }
         if self.questions_open or ended:
             changes |= {"attempt": 0, "deaths": 0, "silent": 0}
