@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
+from functools import wraps
 from typing import Any  # arguments, results and what an agent finishes with are the author's
 
 from pydantic import BaseModel, Field, ValidationError
@@ -181,15 +182,17 @@ class Agent:
         model = self.model() if callable(self.model) else self.model
         messages, tools = list(talk.messages), self._tools(given)
 
-        @tool(limit=model.limit, retry=model.retry)
         def ask_model(
             agent: str, turn: int, model_name: str, digest: str, api_key: str | None = None, *, timeout: float
         ) -> Reply:
             """The language model's next reply; `digest` is that of the messages before it."""
-            return model.reply(messages, tools, api_key, timeout)
+            reply = model.areply if in_loop else model.reply
+            return reply(messages, tools, api_key, timeout)  # in the loop it is one to await
 
+        in_loop = isinstance(run, AsyncRun) and hasattr(model, "areply")
+        asked = _awaited(ask_model) if in_loop else ask_model
         return run.call(
-            ask_model,
+            tool(limit=model.limit, retry=model.retry)(asked),
             key=key,
             agent=self.name,
             turn=talk.turns,
@@ -278,6 +281,16 @@ def _changed(run: Run, key: str, call: Call) -> str:
 def _interrupt(run: Run, ask: Ask, **changes: Any) -> Any:
     changed = replace(ask, **changes)
     return run.interrupt(**{field.name: getattr(changed, field.name) for field in fields(changed)})
+
+
+def _awaited(ask: Callable[..., Any]) -> Callable[..., Any]:
+    """A tool's function that returns something to await, as one that is awaited."""
+
+    @wraps(ask)
+    async def ask_model(*positional: Any, **arguments: Any) -> Any:
+        return await ask(*positional, **arguments)
+
+    return ask_model
 
 
 def _as_it_is(recorded: Any) -> Any:

@@ -43,7 +43,10 @@ class Reply(BaseModel):
 
 
 class LanguageModel(Protocol):
-    """Anything that replies. `secret` names the secret that holds its key, "" for none; `limit` is for one reply."""
+    """Anything that replies. `secret` names the secret that holds its key, "" for none; `limit` is for one reply.
+
+    One that also has `areply`, the same as a coroutine, is awaited by agents in async nodes and keeps no thread.
+    """
 
     name: str
     secret: str

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import ssl
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from email.utils import parsedate_to_datetime
+from functools import cache
 from typing import Any  # whatever the endpoint wrote
 
 import httpx
@@ -44,10 +47,18 @@ class Endpoint:
         self, messages: Sequence[Message], tools: Sequence[Message], api_key: str | None, timeout: float
     ) -> Reply:
         """One chat completion; see `ask_model`."""
+        return ask_model(self.url, self._request(messages, tools), api_key, timeout, self.usd_per_million)
+
+    async def areply(
+        self, messages: Sequence[Message], tools: Sequence[Message], api_key: str | None, timeout: float
+    ) -> Reply:
+        """The same for an async node: hundreds of runs wait for their replies in one thread."""
+        request = self._request(messages, tools)
+        return await aask_model(self.url, request, api_key, timeout, self.usd_per_million)
+
+    def _request(self, messages: Sequence[Message], tools: Sequence[Message]) -> dict[str, Any]:
         request = {**self.more, "model": self.name, "messages": list(messages)}
-        if tools:
-            request["tools"] = list(tools)
-        return ask_model(self.url, request, api_key, timeout, self.usd_per_million)
+        return request | {"tools": list(tools)} if tools else request
 
 
 def ask_model(
@@ -63,19 +74,35 @@ def ask_model(
     A question changes nothing at the provider, so whatever may pass is Transient: silence, a broken
     connection, 429 and 503 (with their Retry-After), other 5xx, an answer that cannot be read. Permanent: a refusal.
     """
-    base = _base(url, setting)
-    place = f"{base.scheme}://{base.netloc.decode()}{base.path}"  # without user name, password and query
-    try:
-        status, answered, body = _post(base, request, _auth(url, api_key), timeout, place)
-    except httpx.TimeoutException as late:
-        raise Transient(f"The model at {place} did not answer within {timeout:g} s.") from late
-    except httpx.HTTPError as broken:
-        raise Transient(
-            f"The model at {place} cannot be reached: {broken or type(broken).__name__}"
-        ) from broken
-    if status != 200:
-        raise _refusal(place, status, answered, body)
-    return _reply(place, str(request["model"]), body, usd_per_million)
+    question = _Question(url, api_key, timeout, setting)
+    with (
+        question.understood(),
+        httpx.Client(timeout=question.limits, auth=question.auth, verify=_certificates()) as client,
+        client.stream("POST", question.address, json=request) as answer,
+    ):
+        for chunk in answer.iter_bytes():
+            question.take(chunk)
+    return question.reply(answer, str(request["model"]), usd_per_million)
+
+
+async def aask_model(
+    url: str,
+    request: dict[str, Any],
+    api_key: str | None,
+    timeout: float,
+    usd_per_million: tuple[Decimal | str, Decimal | str] = ("0", "0"),
+    setting: str = "The address of the endpoint",
+) -> Reply:
+    """`ask_model` on an event loop; it may be cancelled."""
+    question = _Question(url, api_key, timeout, setting)
+    with question.understood():
+        async with (
+            httpx.AsyncClient(timeout=question.limits, auth=question.auth, verify=_certificates()) as client,
+            client.stream("POST", question.address, json=request) as answer,
+        ):
+            async for chunk in answer.aiter_bytes():
+                question.take(chunk)
+    return question.reply(answer, str(request["model"]), usd_per_million)
 
 
 def _base(url: str, setting: str) -> httpx.URL:
@@ -106,25 +133,52 @@ class _Bearer(httpx.Auth):
         yield request
 
 
-def _post(
-    base: httpx.URL, request: dict[str, object], auth: httpx.Auth | None, timeout: float, place: str
-) -> tuple[int, httpx.Headers, bytes]:
-    """Status, headers and body; a body that drips or never ends is given up."""
-    deadline = time.monotonic() + timeout
-    limits = httpx.Timeout(timeout, connect=min(CONNECT_SECONDS, timeout))
-    url = base.copy_with(path=f"{base.path.rstrip('/')}/chat/completions")
-    body = bytearray()
-    with (
-        httpx.Client(timeout=limits, auth=auth) as client,
-        client.stream("POST", url, json=request) as answer,
-    ):
-        for chunk in answer.iter_bytes():
-            body += chunk
-            if len(body) > ANSWER_BYTES:
-                raise Permanent(f"The model at {place} answered with more than {ANSWER_BYTES:,} bytes.")
-            if time.monotonic() > deadline:
-                raise Transient(f"The model at {place} had not finished its answer after {timeout:g} s.")
-        return answer.status_code, answer.headers, bytes(body)
+class _Question:
+    """One question under way: where it goes, how long it may take, and what has come back so far."""
+
+    def __init__(self, url: str, api_key: str | None, timeout: float, setting: str) -> None:
+        base = _base(url, setting)
+        self.place = (
+            f"{base.scheme}://{base.netloc.decode()}{base.path}"  # without user name, password and query
+        )
+        self.address = base.copy_with(path=f"{base.path.rstrip('/')}/chat/completions")
+        self.auth, self.timeout = _auth(url, api_key), timeout
+        self.limits = httpx.Timeout(timeout, connect=min(CONNECT_SECONDS, timeout))
+        self.deadline, self.body = time.monotonic() + timeout, bytearray()
+
+    def take(self, chunk: bytes) -> None:
+        """A body that drips or never ends is given up."""
+        self.body += chunk
+        if len(self.body) > ANSWER_BYTES:
+            raise Permanent(f"The model at {self.place} answered with more than {ANSWER_BYTES:,} bytes.")
+        if time.monotonic() > self.deadline:
+            raise Transient(
+                f"The model at {self.place} had not finished its answer after {self.timeout:g} s."
+            )
+
+    @contextmanager
+    def understood(self) -> Iterator[None]:
+        try:
+            yield
+        except httpx.TimeoutException as late:
+            raise Transient(f"The model at {self.place} did not answer within {self.timeout:g} s.") from late
+        except httpx.HTTPError as broken:
+            raise Transient(
+                f"The model at {self.place} cannot be reached: {broken or type(broken).__name__}"
+            ) from broken
+
+    def reply(
+        self, answer: httpx.Response, model: str, usd_per_million: tuple[Decimal | str, Decimal | str]
+    ) -> Reply:
+        if answer.status_code != 200:
+            raise _refusal(self.place, answer.status_code, answer.headers, bytes(self.body))
+        return _reply(self.place, model, bytes(self.body), usd_per_million)
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Read once: it takes tens of milliseconds, and hundreds of runs ask at once in one thread."""
+    return httpx.create_ssl_context()
 
 
 def _refusal(place: str, status: int, headers: Mapping[str, str], body: bytes) -> Transient | Permanent:

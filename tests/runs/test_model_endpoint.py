@@ -5,6 +5,7 @@ What can go wrong on the way is tested with the brief (tests/examples/test_draft
 
 from __future__ import annotations
 
+import asyncio
 import json
 from decimal import Decimal
 
@@ -24,6 +25,15 @@ def without_proxy(monkeypatch) -> None:
         monkeypatch.setenv(name, "127.0.0.1")
 
 
+way = {"async": False}
+
+
+@pytest.fixture(autouse=True, params=[False, True], ids=["node", "async node"])
+def node_is_async(request, monkeypatch) -> None:
+    """Everything twice: the client of threads, and the one of an event loop."""
+    monkeypatch.setitem(way, "async", request.param)
+
+
 @tool
 def stock(item: str) -> int:
     """How many are left."""
@@ -32,17 +42,23 @@ def stock(item: str) -> int:
 
 def ask(server: ChatServer, **options):
     endpoint = Endpoint(server.url, "tiny", **options)
-    return endpoint.reply([{"role": "user", "content": "Hello"}], [], None, 5.0)
+    question = [{"role": "user", "content": "Hello"}], [], None, 5.0
+    return asyncio.run(endpoint.areply(*question)) if way["async"] else endpoint.reply(*question)
 
 
 def graph_of(endpoint: Endpoint, **options) -> Graph:
     agent, graph = Agent("You count.", endpoint, [stock], **options), Graph("counting", state=Case)
 
-    @graph.node(then=("work", END))
-    def work(run, state):
-        state.answer = agent.turn(run, state.talk, state.request)
+    async def work(run, state):
+        state.answer = await agent.turn(run, state.talk, state.request)
         return "work" if state.answer is None else END
 
+    def work_in_thread(run, state):
+        state.answer = agent.turn(run, state.talk, state.request)
+        return "work_in_thread" if state.answer is None else END
+
+    node = work if way["async"] else work_in_thread
+    graph.node(then=(node.__name__, END))(node)
     return graph
 
 
