@@ -1,0 +1,240 @@
+"""Whatever people, signals, time and deaths do to a run, in whatever order: it stays legal, loses nothing that was
+said, does nothing twice, and comes to its end."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from pydantic import BaseModel
+
+from runs import END, Found, Graph, Retry, TimedOut, start, tool
+from runs.engine import boundaries, clock
+from runs.engine.claim import Claimer
+from runs.engine.drive import Drive
+from runs.engine.verify import first_bad_row
+from runs.errors import Conflict
+from runs.models import LedgerEntry, statuses
+from runs.testing.process import die, in_child
+from tests.runs.driving import answer, pass_call, pass_time, registered, undo
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TURNS, MOST_KILLS = 3, 3  # a fourth death in one step would rightly make it poison
+UNDO_SECONDS = 5.0
+
+journal = Path()  # what the provider has done; it outlives whoever asked
+
+
+class Log(BaseModel):
+    log: list[tuple[str, str, int, int | None]] = []
+
+
+def posted() -> list[dict[str, str]]:
+    return [json.loads(line) for line in journal.read_text().splitlines()]
+
+
+def look_up(idempotency_key: str, arguments: dict[str, Any]) -> Found | None:
+    there = [line for line in posted() if line["key"] == idempotency_key]
+    return Found(f"posted {arguments['text']}") if there else None
+
+
+@tool(kind="write", reconcile=look_up, limit=timedelta(seconds=60), retry=Retry(attempts=9, first=0))
+def post(text: str, *, idempotency_key: str) -> str:
+    with journal.open("a") as file:
+        file.write(json.dumps({"key": idempotency_key, "text": text}) + "\n")
+    return f"posted {text}"
+
+
+machine = Graph("any order", state=Log, operators="ops")
+
+
+@machine.node(then=("turn", END))
+def turn(run, state):
+    number = len(state.log)
+    if number == TURNS:
+        return END
+    said = run.call(post, key=f"post:{{run_id}}:{number}", text=str(number))
+    asked = run.interrupt(f"Go on after {number}?", {"number": number}, name="go on")
+    try:
+        word = run.wait_for("word", timeout=timedelta(hours=1))
+    except TimedOut:
+        word = None
+    state.log.append((said, asked.verdict, asked.payload["number"], word))
+    return "turn"
+
+
+class AnyOrder(RuleBasedStateMachine):
+    @initialize()
+    def begin(self) -> None:
+        journal.write_text("")
+        self.run = start(machine, {})
+        self.said: dict[int, tuple[str, int]] = {}  # by turn: the verdict that stands, and its payload
+        self.words: list[int] = []
+        self.workers, self.kills = 0, Counter()
+        self.cancelled = False
+
+    # -- what may happen
+
+    @rule()
+    def work(self) -> None:
+        self._drive(None)
+
+    @precondition(lambda self: self.kills[self.run.step] < MOST_KILLS)
+    @rule(at=st.integers(1, 14))
+    def die(self, at: int) -> None:
+        """Killed at that boundary, by a clock that says that there is something to do."""
+        if self.run.wake_at is not None:
+            pass_time(max((self.run.wake_at - clock.now()).total_seconds(), 0) + 0.1)
+        self.kills[self.run.step] += self._drive(at)
+
+    def _drive(self, at: int | None) -> bool:
+        """A process claims the run and drives it; whether it was killed on the way."""
+        self.workers += 1
+        name = f"worker {self.workers}"
+
+        def live(tell: Any) -> None:
+            left = at
+
+            def bomb(_boundary: str) -> None:
+                nonlocal left
+                left = None if left is None else left - 1
+                if left == 0:
+                    die()
+
+            boundaries.on_boundary = bomb
+            taken = Claimer(name, [machine]).claim(alone=True, only=self.run.pk)
+            if taken is not None:
+                Drive(*taken).run()
+
+        killed = in_child(live).killed
+        self.run.refresh_from_db()
+        return killed
+
+    @precondition(lambda self: self.question() is not None)
+    @rule(
+        verdict=st.sampled_from(["approve", "edit", "reject"]),
+        number=st.integers(10, 99),
+        may_undo=st.booleans(),
+    )
+    def answer(self, verdict: str, number: int, may_undo: bool) -> None:
+        at = len(self.state()["log"])
+        number = number if verdict == "edit" else at
+        answer(self.run, "go on", verdict, undo=UNDO_SECONDS if may_undo else 0, payload={"number": number})
+        self.said[at] = verdict, number
+
+    @precondition(lambda self: len(self.state()["log"]) in self.said and not self.run.ended)
+    @rule()
+    def take_back(self) -> None:
+        at = len(self.state()["log"])
+        entry = LedgerEntry.objects.get(run=self.run, step=at + 1, key="go on")
+        try:
+            undo(self.run, entry)
+        except Conflict:
+            return  # its time is over, or a worker has taken it: it stands
+        del self.said[at]
+
+    @precondition(lambda self: not self.run.ended)
+    @rule(word=st.integers(0, 9), again=st.booleans())
+    def signal(self, word: int, again: bool) -> None:
+        key = f"word {len(self.words)}"
+        for _ in range(1 + again):
+            self.run.signal("word", word, key=key)
+        self.words.append(word)
+
+    @rule(seconds=st.sampled_from([1, 4, 6, 61, 130, 3601]))
+    def time_passes(self, seconds: int) -> None:
+        pass_time(seconds)
+
+    @precondition(lambda self: not self.run.ended and self.workers > 6)
+    @rule()
+    def cancel(self) -> None:
+        self.run.cancel("olga", "enough")
+        self.cancelled = True
+
+    # -- what holds at any time
+
+    @invariant()
+    def it_is_legal(self) -> None:
+        self.run.refresh_from_db()
+        seen = list(self.run.checkpoints.order_by("seq").values_list("status", flat=True))
+        for before, after in pairwise(seen):
+            assert statuses.may_follow(before, after), (before, after)
+        assert self.run.status == seen[-1]
+        assert first_bad_row(self.run) is None
+        open_ones = LedgerEntry.objects.filter(run=self.run, status="open")
+        assert not (self.run.ended and open_ones.exists())
+        assert open_ones.exclude(step=self.run.step + 1).count() == 0
+
+    @invariant()
+    def nothing_is_done_twice(self) -> None:
+        keys = [line["key"] for line in posted()]
+        assert len(keys) == len(set(keys))
+
+    @invariant()
+    def nothing_that_was_said_is_lost(self) -> None:
+        log = self.state()["log"]
+        assert [line[:3] for line in log] == [[f"posted {at}", *self.said[at]] for at in range(len(log))]
+        heard = [line[3] for line in log if line[3] is not None]
+        assert heard == self.words[: len(heard)], "in the order in which they came, each once"
+
+    def teardown(self) -> None:
+        """Nobody dies any more, and everybody answers: it ends."""
+        for _ in range(60):
+            self.it_is_legal()
+            if self.run.ended:
+                break
+            if self.question() is not None:
+                self.answer("approve", 0, False)
+            pass_call()
+            self.work()
+            if self.question() is None:
+                pass_time(3601)
+        else:
+            raise AssertionError(f"it never ends: {self.run.status} in {self.run.node}")
+        assert self.run.status == ("cancelled" if self.cancelled else "completed"), self.run.error
+        self.nothing_is_done_twice()
+        self.nothing_that_was_said_is_lost()
+        if not self.cancelled:
+            assert len(self.state()["log"]) == len(posted()) == TURNS
+
+    # -- how it stands
+
+    def state(self) -> dict[str, Any]:
+        log = self.run.state_at()["log"]
+        return {"log": [line["v"] if isinstance(line, dict) else line for line in log]}
+
+    def question(self) -> LedgerEntry | None:
+        return LedgerEntry.objects.filter(run=self.run, key="go on", kind="interrupt", status="open").first()
+
+
+def test_any_order_of_verbs_and_deaths_is_survived(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "journal", tmp_path / "journal.jsonl")
+    with registered(machine):
+        run_state_machine_as_test(
+            AnyOrder,
+            settings=settings(
+                max_examples=int(os.environ.get("ANY_ORDERS", "8")),
+                stateful_step_count=25,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+                phases=[Phase.generate],
+                database=None,
+            ),
+        )
