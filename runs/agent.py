@@ -29,10 +29,22 @@ from runs.core.commands import carry_out, carry_out_async
 from runs.core.context import AsyncRun, Run
 from runs.core.errors import EffectFailed, Expired, GraphError, Permanent, Rejected
 from runs.core.tool import Call, Tool, explain, tool
+from runs.hand_off import Handed, HandOff
 from runs.language_model import LanguageModel, Message, Reply, Scripted, Wish
 from runs.talk import Budget, Talk
 
-__all__ = ["Agent", "AgentStopped", "Budget", "LanguageModel", "Reply", "Scripted", "Talk", "Use", "Wish"]
+__all__ = [
+    "Agent",
+    "AgentStopped",
+    "Budget",
+    "HandOff",
+    "LanguageModel",
+    "Reply",
+    "Scripted",
+    "Talk",
+    "Use",
+    "Wish",
+]
 
 FINISH, ASK_PERSON = "finish", "ask_person"
 
@@ -86,7 +98,7 @@ class Agent:
         self,
         instructions: str,
         model: LanguageModel | Callable[[], LanguageModel],
-        tools: Sequence[Tool | Use] = (),
+        tools: Sequence[Tool | Use | HandOff] = (),
         *,
         name: str = "agent",
         output: type[BaseModel] | None = None,
@@ -99,10 +111,14 @@ class Agent:
         self.output, self.ask, self.budget = output, ask, budget or Budget()
         self.max_turns, self.max_mistakes = max_turns, max_mistakes
         self.uses: dict[str, Use] = {}
-        for use in (each if isinstance(each, Use) else Use(each) for each in tools):
-            if use.tool.name in (*self.uses, FINISH, ASK_PERSON):
-                raise GraphError(f"agent {name!r}: {use.tool.name!r} is taken; name the tool otherwise")
-            self.uses[use.tool.name] = use
+        self.hand_offs: dict[str, HandOff] = {}
+        for each in tools:
+            use = each if isinstance(each, (Use, HandOff)) else Use(each)
+            called = use.name if isinstance(use, HandOff) else use.tool.name
+            if called in (*self.uses, *self.hand_offs, FINISH, ASK_PERSON):
+                raise GraphError(f"agent {name!r}: {called!r} is taken; name the tool otherwise")
+            place: dict[str, Any] = self.hand_offs if isinstance(use, HandOff) else self.uses
+            place[called] = use
         if output is not None:
             codec.allow_annotations(output)
 
@@ -131,8 +147,9 @@ class Agent:
         if not talk.messages:
             if not request.strip():
                 raise Permanent(f"{self.name}: the talk is empty; give turn(...) a request")
-            talk.messages.append({"role": "system", "content": self.instructions})
             talk.say(request)
+        if talk.messages[0]["role"] != "system":  # also of a talk that was handed over
+            talk.messages.insert(0, {"role": "system", "content": self.instructions})
         yield from self._look_at_limits(run, talk)
         talk.turns += 1
         place = f"{{run_id}}:{run.step}.{talk.turns}"
@@ -204,6 +221,7 @@ class Agent:
     def _tools(self, given: Mapping[str, Any]) -> list[Message]:
         """All that the model may call, as it is told."""
         tools = [words.offered(use.tool, given) for use in self.uses.values()]
+        tools += [words.own(hand.name, hand.description, Handed) for hand in self.hand_offs.values()]
         if self.ask is not None:
             tools.append(words.own(ASK_PERSON, "Ask a person, and wait for the answer.", Question))
         if self.output is not None:
@@ -219,6 +237,11 @@ class Agent:
             if wish.name == ASK_PERSON and self.ask is not None:
                 asked = Question.model_validate_json(wish.arguments)
                 return (yield from self._ask_person(run, self.ask, asked.question, f"{self.name} {place}"))
+            if hand := self.hand_offs.get(wish.name):
+                request = Handed.model_validate_json(wish.arguments).request
+                child = yield run.start(hand.graph, hand.input(talk, request), key=f"{hand.name}:{place}")
+                [end] = yield run.join(child)
+                return hand.take(talk, end), True
             if use := self.uses.get(wish.name):
                 return (yield from self._call(run, use, use.read(wish.arguments, given), place))
         except ValidationError as wrong:
