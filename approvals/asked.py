@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from approvals import signing, who, words
 from approvals.history import Seat, seats
+from approvals.proof import other_proofs
 from approvals.stages import stages_of
 from approvals.tally import needs_of
 
@@ -182,8 +183,13 @@ class Asked:
 
     @property
     def is_signed(self) -> bool:
-        """The author wants the password again with each decision."""
+        """The author wants each decision signed: with the password again, or another proof of who it is."""
         return bool(self.approval.request.get("sign"))
+
+    @property
+    def other_proofs(self) -> list[dict[str, str]]:
+        """How else than by password this person can show who they are: {"description", "url"}."""
+        return other_proofs(self.user, self.approval.get_absolute_url())
 
     @property
     def meanings(self) -> dict[str, str]:

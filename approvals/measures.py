@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from approvals.models import Approval
+from approvals.models import Approval, Target
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 
 def measures(now: datetime) -> dict[str, int]:
-    """How many are open, past their deadline, and in need of attention, over all runs. Three statements."""
+    """How many are open, past their deadline, and in need of attention, over all runs; targets that take no notices.
+
+    Four statements.
+    """
     still_open = Approval.objects.open()
     return {
         "approvals_open": still_open.count(),
         "approvals_overdue": still_open.filter(due_at__lte=now).count(),
         "approvals_needing_attention": Approval.objects.needs_attention(now).count(),
+        "targets_failing": Target.objects.filter(failing_since__isnull=False).count(),
     }

@@ -21,6 +21,7 @@ from approvals.history import Note, Path, notes, path_of
 from approvals.markdown import rendered
 from approvals.payload import as_json
 from approvals.refusals import must_be_revision
+from approvals.signing import Proof
 from runs.engine import clock
 from runs.errors import Conflict
 
@@ -77,6 +78,7 @@ class ApprovalPage(Asked):
         self.seen_revision: int | None = None  # of the page that reads a part of itself again
         self.kept: KeptDraft | None = None  # what this person typed and did not send (approvals/drafts.py)
         self.is_taken_up = False  # the form shows it
+        self.proof: Proof | None = None  # who they are, shown just now, for a signature
         self.stale_json = ""  # the same of an edit, where the text that was edited has changed
 
     # -- what is asked --------------------------------------------------------------------------------------

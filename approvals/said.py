@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final  # Any: payloads are any JSON
 
 from approvals import payload as payloads
 from approvals.rules import judge
-from approvals.signing import sign
+from approvals.signing import Proof, sign
 from approvals.text import checked_text, storable_text
 from approvals.words import APPROVE, EDIT, REJECT, RESPOND, VIAS
 from runs import secrets
@@ -69,6 +69,7 @@ def listen(
     seen: Any,
     signed_in: str,
     password: str | None = None,
+    proof: Proof | None = None,
 ) -> Said:
     """Raises Invalid, with field errors by path ($.to) for the payload and by name for the rest."""
     if verdict not in approval.verdicts:
@@ -85,7 +86,7 @@ def listen(
     if text is not None:
         _must_have_room(text)
         secrets.refuse_in(codec.decode(text))
-    signature = sign(by, verdict, password, clock.now()) if approval.request.get("sign") else ""
+    signature = sign(by, verdict, password, proof, clock.now()) if approval.request.get("sign") else ""
     seen_text = seen if isinstance(seen, str) else "" if seen is None else codec.dumps(seen)
     return Said(
         by=by,

@@ -1,8 +1,9 @@
-"""Signed decisions: the person gives their password again, and what the signature means is kept with it in words."""
+"""Signed decisions: the person proves again who they are, and what the signature means is kept with it in words."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -28,8 +29,16 @@ MOST_WRONG, WITHIN = 5, timedelta(minutes=15)
 WRONG = "signature: "  # how the trail's text of a wrong password begins
 
 
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """That a person has just shown, otherwise than by password, who they are; `how` is "passkey" or the like."""
+
+    how: str
+    at: float  # seconds since 1970
+
+
 class NotSigned(Invalid):
-    """The password is missing."""
+    """The password is missing, and there is no proof in its place."""
 
 
 class WrongPassword(NotSigned):
@@ -45,15 +54,33 @@ def meaning(verdict: str) -> str:
     return "I have read this, and this is my answer."
 
 
-def sign(by: User, verdict: str, password: str | None, now: datetime) -> str:
-    """The signature as canonical JSON: name, user name, meaning, how, time zone.
+def sign(by: User, verdict: str, password: str | None, proof: Proof | None, now: datetime) -> str:
+    """The signature as canonical JSON: name, user name, meaning, how, time zone. A password counts before a proof.
 
-    Raises NotSigned without a password, WrongPassword for another one, NotAllowed after five wrong ones in a quarter of
+    Raises NotSigned without either, WrongPassword for another one, NotAllowed after five wrong ones in a quarter of
     an hour: whoever sits at an open browser may not try them all.
     """
-    if not password:
-        fault = "This is decided with a signature: give your password."
+    if password:
+        _must_be_password(by, password, now)
+    elif proof is None:
+        fault = (
+            "This is decided with a signature: give your password."
+            if by.has_usable_password()
+            else "This is decided with a signature, and you have no password here: first confirm that it is you."
+        )
         raise NotSigned(fault, {"password": [fault]})
+    return codec.dumps(
+        {
+            "name": storable_text(by.get_full_name() or by.get_username()),
+            "user": by.get_username(),
+            "meaning": meaning(verdict),
+            "how": "password" if password else proof.how,
+            "zone": timezone.get_current_timezone_name(),
+        }
+    )
+
+
+def _must_be_password(by: User, password: str, now: datetime) -> None:
     wrong = Activity.objects.filter(by=by, kind=REFUSED, text__startswith=WRONG, at__gte=now - WITHIN)
     if wrong.count() >= MOST_WRONG:
         raise NotAllowed(
@@ -65,15 +92,6 @@ def sign(by: User, verdict: str, password: str | None, now: datetime) -> str:
     ):  # the user's own method may rewrite it, which ends sessions
         fault = "This is not your password; nothing was signed."
         raise WrongPassword(fault, {"password": [fault]})
-    return codec.dumps(
-        {
-            "name": storable_text(person.get_full_name() or person.get_username()),
-            "user": person.get_username(),
-            "meaning": meaning(verdict),
-            "how": "password",
-            "zone": timezone.get_current_timezone_name(),
-        }
-    )
 
 
 def printed(decision: Decision) -> str:

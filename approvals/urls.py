@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from approvals.views import approval, away, bulk, decision, filters, inbox, people, tending
+from approvals.views import approval, away, bulk, decision, filters, inbox, notices, people, tending
 
 app_name = "approvals"
 urlpatterns = [
@@ -14,6 +14,7 @@ urlpatterns = [
     path("inbox/bulk/", bulk.bulk, name="bulk"),
     path("inbox/bulk/undo/", bulk.undo, name="bulk-undo"),
     path("away/", away.away, name="away"),
+    path("notices/", notices.notices, name="notices"),
     path("approvals/<uuid:pk>/", approval.approval, name="approval"),
     path("approvals/<uuid:pk>/parts/<slug:part>/", approval.part, name="part"),
     path("approvals/<uuid:pk>/draft/", approval.draft, name="draft"),

@@ -8,3 +8,4 @@ class DurablewebConfig(AppConfig):
 
     def ready(self) -> None:
         from durableweb import checks  # noqa: F401  importing registers them
+        from durableweb.sign_in import checks as sign_in_checks  # noqa: F401

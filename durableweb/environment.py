@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from importlib.util import find_spec
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import TypedDict, TypeVar
+from typing import TypeAlias, TypedDict, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -15,6 +16,7 @@ TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off"})
 
 Number = TypeVar("Number", int, float)
+Network: TypeAlias = IPv4Network | IPv6Network
 
 
 def text(name: str, default: str = "") -> str:
@@ -24,6 +26,28 @@ def text(name: str, default: str = "") -> str:
 def listed(name: str, default: tuple[str, ...] = ()) -> list[str]:
     """A comma-separated list; empty parts are dropped."""
     return [part.strip() for part in text(name).split(",") if part.strip()] or list(default)
+
+
+def pairs(name: str) -> list[tuple[str, str]]:
+    """`one=other,one=third` as [("one", "other"), ("one", "third")]."""
+    found = []
+    for part in listed(name):
+        left, sign, right = (word.strip() for word in part.rpartition("="))
+        if not (left and sign and right):
+            raise ImproperlyConfigured(f"{name} holds {part!r}: write value=group, separated by commas.")
+        found.append((left, right))
+    return found
+
+
+def networks(name: str) -> list[Network]:
+    """Networks by address and length, such as 10.20.0.0/16; one address stands for itself."""
+    found: list[Network] = []
+    for part in listed(name):
+        try:
+            found.append(ip_network(part))
+        except ValueError as error:
+            raise ImproperlyConfigured(f"{name} holds {part!r}, which is no network: {error}.") from None
+    return found
 
 
 def apps(name: str) -> list[str]:

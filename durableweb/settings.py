@@ -35,11 +35,16 @@ DURABLEWEB = {
     "heartbeat_seconds": environment.seconds("DURABLEWEB_HEARTBEAT_SECONDS", _lease_seconds / 3, least=0.05),
     "workers": environment.whole("DURABLEWEB_WORKERS", 2, least=1),
     "shift_runs": environment.whole("DURABLEWEB_SHIFT_RUNS", 16, least=1),
+    "shift_async_runs": environment.whole("DURABLEWEB_SHIFT_ASYNC_RUNS", 500, least=1),
     "grace_seconds": environment.seconds("DURABLEWEB_GRACE_SECONDS", 30, least=0),
     "undo_seconds": environment.seconds("DURABLEWEB_UNDO_SECONDS", 8, least=0),
     "blob_bytes": environment.whole("DURABLEWEB_BLOB_BYTES", 32 * 1024, least=256),
     "value_limit_bytes": environment.whole("DURABLEWEB_VALUE_LIMIT_BYTES", 8 * 1024 * 1024, least=1024),
     "tick_token": environment.text("DURABLEWEB_TICK_TOKEN"),
+    "secrets_dir": environment.text("DURABLEWEB_SECRETS_DIR"),
+    "secrets_from": environment.text("DURABLEWEB_SECRETS_FROM"),
+    "site_url": environment.text("DURABLEWEB_SITE_URL").rstrip("/"),
+    "notice_networks": environment.networks("DURABLEWEB_NOTICE_NETWORKS"),
 }
 
 # A q2 message is only a bell; rows are the truth. So nothing is retried, timed out or scheduled by q2 itself
@@ -75,6 +80,11 @@ INSTALLED_APPS = [
     "examples",
     *environment.apps("DURABLEWEB_APPS"),
     "unfold",
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.mfa",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -94,6 +104,8 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "durableweb.caching.KeepNothingMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -158,6 +170,63 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 
+# Counts sign-ins that fail, over all web processes only where they share a Redis. Tests sign in without limit.
+CACHES: dict[str, dict[str, object]] = {
+    "default": (
+        {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+        if REDIS_URL
+        else {"BACKEND": f"django.core.cache.backends.{'dummy.Dummy' if TESTING else 'locmem.LocMem'}Cache"}
+    )
+}
+OIDC = {
+    "id": "sso",
+    "url": environment.text("DURABLEWEB_OIDC_URL").rstrip("/"),
+    "name": environment.text("DURABLEWEB_OIDC_NAME", "single sign-on"),
+    "client": environment.text("DURABLEWEB_OIDC_CLIENT"),
+    "secret": environment.text("DURABLEWEB_OIDC_SECRET"),
+    "claim": environment.text("DURABLEWEB_OIDC_CLAIM", "groups"),
+    "groups": environment.pairs("DURABLEWEB_OIDC_GROUPS"),
+    "anyone": environment.flag("DURABLEWEB_OIDC_ANYONE"),
+}
+SOCIALACCOUNT_PROVIDERS = {
+    "openid_connect": {
+        "APPS": [
+            {
+                "provider_id": OIDC["id"],
+                "name": OIDC["name"],
+                "client_id": OIDC["client"],
+                "secret": OIDC["secret"],
+                "settings": {"server_url": OIDC["url"], "oauth_pkce_enabled": True},
+            }
+        ]
+        if OIDC["url"]
+        else []
+    }
+}
+SOCIALACCOUNT_ADAPTER = "durableweb.sign_in.adapters.ProviderAdapter"
+SOCIALACCOUNT_EMAIL_VERIFICATION = ACCOUNT_EMAIL_VERIFICATION = (
+    "none"  # an administrator, or the provider, knows them
+)
+SOCIALACCOUNT_REAUTHENTICATION_REQUIRED = True  # an open browser connects nothing
+ACCOUNT_ADAPTER = "durableweb.sign_in.adapters.AccountAdapter"
+ACCOUNT_FORMS = {
+    "login": "durableweb.sign_in.forms.SignInForm",
+    "reset_password": "durableweb.sign_in.forms.ForgottenForm",
+}
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
+ACCOUNT_SESSION_REMEMBER = True  # as long as SESSION_COOKIE_AGE says
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # nobody is written to because somebody typed their address
+ACCOUNT_REAUTHENTICATION_METHODS = ["password", "mfa"]
+MFA_ADAPTER = "durableweb.sign_in.adapters.FactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_TOTP_ISSUER = "durableweb"
+MFA_TOTP_TOLERANCE = 1  # a code of half a minute ago, or of a clock that is ahead
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = DEBUG or TESTING  # http://localhost
+
+SESSION_COOKIE_AGE = 3600 * environment.whole("DURABLEWEB_SESSION_HOURS", 12, least=1)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 SESSION_COOKIE_HTTPONLY = True
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0

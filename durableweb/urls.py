@@ -2,17 +2,18 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.contrib.auth.decorators import login_not_required
-from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 from django.views.generic import RedirectView
 from django_q.models import Failure, OrmQ, Schedule, Success
 
+from durableweb.sign_in import admin as sign_in_admin
 from runs.work.tick import tick
 
 # A message in django-q2's tables is only a bell: nothing there is for people to schedule, resend or read.
 for model in (Failure, OrmQ, Schedule, Success):
     if admin.site.is_registered(model):
         admin.site.unregister(model)
+sign_in_admin.register()
 
 urlpatterns = [
     # One sign-in page: the admin site's own would serve its looser content policy to strangers.
@@ -21,8 +22,7 @@ urlpatterns = [
         login_not_required(RedirectView.as_view(pattern_name="login", query_string=True)),
     ),
     path("admin/", admin.site.urls),
-    path("login/", LoginView.as_view(), name="login"),
-    path("logout/", LogoutView.as_view(), name="logout"),
+    path("", include("durableweb.sign_in.urls")),
     path("tick/", tick, name="tick"),
     path("runs/", include("runs.urls")),
     path("", include("approvals.urls")),

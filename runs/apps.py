@@ -10,8 +10,9 @@ class RunsConfig(AppConfig):
 
     def ready(self) -> None:
         from runs import checks, registry  # noqa: F401 - registers its checks
-        from runs.engine import family, triggers
+        from runs.engine import family, schedules, triggers
 
         registry.discover()
         family.register()
+        schedules.register()
         post_migrate.connect(triggers.install, dispatch_uid="runs.engine.triggers")

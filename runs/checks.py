@@ -1,13 +1,26 @@
-"""A database whose append-only triggers are gone can be changed without a trace: say so."""
+"""What the engine wants before it begins: secrets that can be read, and a trail that cannot be changed unseen."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.core.checks import CheckMessage, Tags, Warning, register
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import connections
 
+from runs import secrets
 from runs.engine import triggers
+from runs.secret_places import SecretsUnreadable
+
+
+@register
+def secrets_can_be_read(app_configs: object = None, **_: object) -> list[CheckMessage]:
+    """Before any command: a process that does not know the secrets could neither pass on nor refuse them."""
+    try:
+        secrets.known()
+    except SecretsUnreadable as error:
+        hint = "Every process needs them, pages too: see docs/settings.md."
+        return [Error(str(error), hint=hint, id="durableweb.E050")]
+    return []
 
 
 @register(Tags.database)

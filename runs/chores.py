@@ -67,14 +67,20 @@ def are_due(now: datetime) -> bool:
 
 
 def do_due(over: Callable[[], bool] = lambda: False) -> int:
-    """Do all that is due, one row after the other, until `over()`; how many were done without a fault."""
-    done = 0
-    for chore in list(_chores.values()):
-        while not over():
+    """Do all that is due, one row after the other, until `over()`; how many were done without a fault.
+
+    One row of each chore in turn, so that much of one, or what is slow, holds up no other for long.
+    """
+    done, due = 0, list(_chores.values())
+    while due:
+        for chore in list(due):
+            if over():
+                return done
             key = durably(lambda chore=chore: chore.take(clock.now()))
             if key is None:
-                break
-            done += _do(chore, key)
+                due.remove(chore)
+            else:
+                done += _do(chore, key)
     return done
 
 

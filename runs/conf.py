@@ -26,6 +26,10 @@ class Conf:
         return int(settings.DURABLEWEB["shift_runs"])
 
     @property
+    def shift_async_runs(self) -> int:
+        return int(settings.DURABLEWEB["shift_async_runs"])
+
+    @property
     def grace_seconds(self) -> float:
         return float(settings.DURABLEWEB["grace_seconds"])
 
@@ -48,6 +52,14 @@ class Conf:
     @property
     def tick_token(self) -> str:
         return str(settings.DURABLEWEB["tick_token"])
+
+    @property
+    def secrets_dir(self) -> str:
+        return str(settings.DURABLEWEB["secrets_dir"])
+
+    @property
+    def secrets_from(self) -> str:
+        return str(settings.DURABLEWEB["secrets_from"])
 
     @property
     def home(self) -> Path:

@@ -105,7 +105,8 @@ class _Builder:
     def as_marked(self, value: dict[str, Any], schema: dict[str, Any], **spot: Any) -> Field | None:
         """A decimal, a moment, a UUID: its text is edited, its kind stays."""
         text = value.get("v")
-        if value[MARK] not in _MARKED or not isinstance(text, str) or not shows_whole(text):
+        is_known = isinstance(value[MARK], str) and value[MARK] in _MARKED  # any shape may come
+        if not is_known or not isinstance(text, str) or not shows_whole(text):
             return None
         zone = value.get("zone") or ("UTC" if value.get("utc") else "")
         spot["hint"] = " · ".join(part for part in (_MARKED[value[MARK]], zone) if part)

@@ -5,7 +5,22 @@ from approvals.models.activity import Activity
 from approvals.models.approval import Approval
 from approvals.models.decision import Decision
 from approvals.models.draft import KeptDraft
+from approvals.models.notice import Notice, NoticeWish, Occasion
 from approvals.models.reviewer import Reviewer, Vote
 from approvals.models.saved import SavedFilter
+from approvals.models.target import Target
 
-__all__ = ["Absence", "Activity", "Approval", "Decision", "KeptDraft", "Reviewer", "SavedFilter", "Vote"]
+__all__ = [
+    "Absence",
+    "Activity",
+    "Approval",
+    "Decision",
+    "KeptDraft",
+    "Notice",
+    "NoticeWish",
+    "Occasion",
+    "Reviewer",
+    "SavedFilter",
+    "Target",
+    "Vote",
+]

@@ -18,6 +18,7 @@ from approvals.models.inbox import ApprovalQuerySet
 from approvals.models.tending import Tending
 from approvals.models.timing import Timing
 from approvals.models.undoing import Undoing
+from approvals.notices import outbox
 from approvals.payload import as_json
 from approvals.words import EXPIRIES, OUTCOMES, RISKS
 from runs.core import codec
@@ -195,6 +196,7 @@ class Approval(Deciding, Undoing, Tending, Delegating, Timing, models.Model):
         self.appended = row
         row.save(force_insert=True)
         self.change(head=row.digest, length=row.seq, **changes)
+        outbox.note(self, row, changes)
 
     def durably(self, act: Callable[[], T]) -> T | Any:
         """Do a verb once, though the database may lose the answer to its COMMIT: its row in the chain says so.

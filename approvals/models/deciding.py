@@ -14,7 +14,7 @@ from approvals.models.reviewer import Vote
 from approvals.refusals import TooLate, must_be_allowed, must_be_open, must_be_revision, must_see
 from approvals.rules import must_not_object
 from approvals.said import AS_PROPOSED, Said, listen
-from approvals.signing import WRONG, WrongPassword
+from approvals.signing import WRONG, Proof, WrongPassword
 from approvals.stages import stages_of
 from approvals.tally import Tally, tally
 from approvals.text import clock_text, storable_text
@@ -63,19 +63,31 @@ class Deciding:
         seen: Any = None,
         signed_in: str = "",
         password: str | None = None,
+        proof: Proof | None = None,
     ) -> Decision:
         """Say approve, edit, reject or respond; when enough have said yes, the run gets its answer.
 
         `payload`: JSON; left out, what is on the table. `revision`: the one that `by` looked at; None takes what is
         there. `operation_id`: the same sent again gives the same Decision. `seen`: the JSON from which the page was
-        made. `password`: of `by`, where the author wants a signature. Raises Missing, NotAllowed, Conflict (also when
-        too late) or Invalid: nothing has changed then, and the attempt of one who may see this is in the trail if it
-        came too late, second, from the wrong person, or with a wrong password.
+        made. `password` of `by`, or `proof` that it is them: where the author wants a signature. Raises Missing,
+        NotAllowed, Conflict (also when too late) or Invalid: nothing has changed then, and the attempt of one who may
+        see this is in the trail if it came too late, second, from the wrong person, or with a wrong password.
         """
         must_see(self, by)
         try:
             said = listen(
-                self, by, verdict, payload, reason, revision, operation_id, via, seen, signed_in, password
+                self,
+                by,
+                verdict,
+                payload,
+                reason,
+                revision,
+                operation_id,
+                via,
+                seen,
+                signed_in,
+                password,
+                proof,
             )
         except WrongPassword as wrong:
             self._remember_refusal(by, f"{WRONG}{verdict}", wrong)

@@ -11,6 +11,7 @@ from approvals.models.activity import Activity
 from approvals.models.reviewer import Reviewer
 from approvals.refusals import must_be_allowed, must_see
 from approvals.words import DELEGATED, RECALLED
+from runs import secrets
 from runs.errors import Conflict, Invalid, NotAllowed
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Delegating:
         barred; NotAllowed if `by` has no part of their own.
         """
         must_see(self, by)
+        secrets.refuse(note, "note")
         self.durably(lambda: self._delegate(by, to, revision, note))
 
     def recall(self: Approval, by: User, revision: int | None = None) -> None:

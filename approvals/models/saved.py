@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
+from urllib.parse import unquote_plus
 
 from django.conf import settings
 from django.db import models, transaction
 from django.utils.translation import gettext as _
 
 from approvals.text import storable_text
+from runs import secrets
 from runs.errors import Conflict, Invalid
 
 if TYPE_CHECKING:
@@ -45,6 +47,9 @@ class SavedFilter(models.Model):
         if not name or len(name) > LONGEST_NAME:
             fault = _("A name has 1 to %(most)s characters.") % {"most": LONGEST_NAME}
             raise Invalid(fault, {"name": [fault]})
+        secrets.refuse(name, "name")
+        secrets.refuse(query, "query")
+        secrets.refuse(unquote_plus(query), "query")
         mine = cls.objects.filter(person=person)
         if mine.count() >= MOST and not mine.filter(name=name).exists():
             raise Conflict(

@@ -14,6 +14,7 @@ from approvals.listing import Listing
 from approvals.models import KeptDraft
 from approvals.models.draft import TEXTS
 from approvals.pages import ApprovalPage
+from approvals.proof import proof_of
 from approvals.views.fetching import fetch, toast_of
 from runs.engine import clock
 from runs.errors import Invalid
@@ -43,6 +44,7 @@ def part(request: HttpRequest, pk: uuid.UUID, part: str) -> HttpResponse:
     if part not in PARTS:
         raise Http404(f"There is no part {part!r}.")
     page = ApprovalPage(fetch(request.user, pk), request.user)
+    page.proof = proof_of(request)
     if part == "acts":
         take_up(page)
     if request.GET.get("seen", "").isdecimal():
@@ -96,6 +98,7 @@ def kept(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 def show(request: HttpRequest, page: ApprovalPage, status: int = 200) -> HttpResponse:
     """The page of one approval beside its list, with what this person typed before."""
     take_up(page)
+    page.proof = proof_of(request)
     listing = Listing.of(request.user, request.GET, page.now)
     context = {
         "page": page,

@@ -13,6 +13,7 @@ from approvals.bulk import VERDICTS, Result, Selection, decide_all, picks_of, un
 from approvals.differing import compared
 from approvals.filters import Filter
 from approvals.pages import Trouble
+from approvals.proof import signed_in
 from approvals.views.decision import reason_of
 from approvals.words import APPROVE
 from runs.conf import conf
@@ -43,7 +44,7 @@ def bulk(request: HttpRequest) -> HttpResponse:
             verdict=verdict,
             reason=reason,
             operation_id=request.POST.get("operation_id", "")[:64] or uuid.uuid4().hex,
-            signed_in=_("password"),
+            signed_in=signed_in(request),
         )
     except Invalid as refusal:
         fields = getattr(refusal, "fields", {})

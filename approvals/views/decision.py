@@ -15,6 +15,7 @@ from approvals.forms.posted import Draft, read_draft
 from approvals.forms.values import lines
 from approvals.listing import Listing
 from approvals.pages import ApprovalPage, Trouble
+from approvals.proof import proof_of, signed_in, spend
 from approvals.refusals import must_be_open
 from approvals.said import AS_PROPOSED
 from approvals.views.approval import show
@@ -32,7 +33,7 @@ def decision(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Decide as the form says, then open the next item; a refusal shows the page with what was typed."""
     page = ApprovalPage(fetch(request.user, pk), request.user)
     draft = read_draft(request.POST, *page.blank())
-    verdict, reason = request.POST.get("verdict", ""), reason_of(request)
+    verdict, reason, proof = request.POST.get("verdict", ""), reason_of(request), proof_of(request)
     try:
         if verdict != words.REJECT and draft.errors:
             raise Invalid(_("Some of it cannot be read; nothing was decided."), draft.errors)
@@ -49,13 +50,16 @@ def decision(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
             operation_id=request.POST.get("operation_id") or None,
             via="page",
             seen=page.seen,
-            signed_in=_("password"),
+            signed_in=signed_in(request),
             password=request.POST.get("password"),
+            proof=proof,
         )
     except Missing as gone:
         raise Http404(gone.message) from gone
     except Refusal as refusal:
         return _refused(request, pk, refusal, draft, verdict, reason)
+    if page.is_signed and not request.POST.get("password"):
+        spend(request, proof)
     listing = Listing.of(request.user, request.GET)
     return _onward(listing, page)
 

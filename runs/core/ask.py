@@ -21,6 +21,7 @@ class Ask:
 
     `stages` stand in place of `reviewers` and `quorum`; `policy` says, of a payload, what speaks against approving it.
     `fixed`: the groups' members as they are when the question opens. After `escalate_after`, others may decide as well.
+    `tell`: notices by mail and chat may hold the payload.
     """
 
     question: str
@@ -43,6 +44,7 @@ class Ask:
     why: str = ""
     policy: Rule | None = None
     bind: Callable[[dict[str, Any]], object] | None = None
+    tell: bool = False
 
     def __post_init__(self) -> None:
         if not self.question.strip():
@@ -119,6 +121,7 @@ class Ask:
             "objection": judged.objection,
             "call": call,
             "settles": None,
+            **({"tell": True} if self.tell else {}),  # requests that do not say so stay as they were
         }
 
 

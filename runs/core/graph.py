@@ -10,7 +10,7 @@ from typing import Any  # states and node functions are the author's
 
 from pydantic import BaseModel, ValidationError
 
-from runs.core import codec
+from runs.core import codec, recurring
 from runs.core.errors import CodecError, GraphError
 from runs.core.migration import Migration, declared
 from runs.core.retry import Retry
@@ -74,6 +74,7 @@ class Graph:
         self.max_steps, self.on_failure, self.queue = max_steps, on_failure, queue
         self.nodes: dict[str, Node] = {}
         self.migrations: dict[int, Migration] = {}
+        self.schedules: dict[str, recurring.Every] = {}
         if state is not None:
             codec.allow_annotations(state)
 
@@ -115,6 +116,21 @@ class Graph:
 
         def declare(function: Callable[..., Any]) -> Callable[..., Any]:
             self.migrations[source] = declared(self, source, function)
+            return function
+
+        return declare
+
+    def every(
+        self, cron: str, *, tz: str = "UTC", catch_up: str = "latest", most: int = 10, name: str | None = None
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Declare that runs start by themselves: fn(slot) gives the input of the one that was due at that moment.
+
+        `slot` is in the time zone `tz`. The function must give the same for the same slot. Raises GraphError.
+        """
+
+        def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+            called = name or function.__name__
+            self.schedules[called] = recurring.declared(self, cron, tz, called, catch_up, most, function)
             return function
 
         return declare

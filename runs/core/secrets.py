@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote, quote_plus
 
 from runs.core.codec_tree import MARK, Plain, children, path_text
@@ -18,8 +18,10 @@ CONTAINERS = frozenset({"tuple", "set", "frozenset", "dict", "model", "dataclass
 class Guard:
     """Knows the values of secrets, by name, in every form that is looked for. Values under 8 characters are not."""
 
-    def __init__(self, values: Mapping[str, str]) -> None:
-        found = {form: name for name, value in values.items() for form in forms(value)}
+    def __init__(self, values: Mapping[str, str] | Iterable[tuple[str, str]]) -> None:
+        """Pairs may have one name more than once: a value, and what it was before."""
+        pairs = values.items() if isinstance(values, Mapping) else sorted(values)
+        found = {form: name for name, value in pairs for form in forms(value)}
         self._needles = dict(
             sorted(found.items(), key=lambda item: -len(item[0]))
         )  # the longest is redacted first

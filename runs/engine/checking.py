@@ -13,6 +13,7 @@ from runs.engine.holding import changed_shapes, reason, served_here
 from runs.engine.state import StoredState
 from runs.engine.versions import Pair, migratable
 from runs.models.run import Run
+from runs.secrets import guard
 
 IDS_TOLD = 20  # of the runs of one version
 
@@ -79,5 +80,5 @@ def _tried(pair: Pair, graph: Graph) -> Version:
         try:
             migration.migrated(graph, run.version, StoredState.load(run.pk, run.seq).tree, run.node)
         except Exception as error:
-            version.failing[str(run.pk)] = evidence(error)
+            version.failing[str(run.pk)] = guard().redact(evidence(error))
     return version

@@ -247,6 +247,7 @@ def _begin(
             node=graph.first,
             queue=graph.queue,
             priority=parent.priority,
+            lane=parent.lane,
             labels=parent.labels,
             created_by_id=parent.created_by_id,
             on_behalf_of_id=parent.on_behalf_of_id,

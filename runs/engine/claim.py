@@ -19,11 +19,13 @@ from runs.engine.closing import close_step, line_of, lines_of
 from runs.engine.durably import durably
 from runs.engine.family import ended, lock_with_parent
 from runs.engine.lease import Lease
+from runs.engine.standing import Standing
 from runs.engine.state import StoredState
 from runs.engine.transition import move
 from runs.engine.versions import PATIENCE, OldRuns, of_pairs
 from runs.models import statuses
 from runs.models.entry import DONE, EFFECT, IN_DOUBT, INTERRUPT, OPEN, SIGNAL, TIMER, LedgerEntry
+from runs.models.limits import QueueLimit
 from runs.models.run import Run
 
 log = logging.getLogger(__name__)
@@ -48,6 +50,7 @@ class Claimer:
         self.graphs = {(g.name, g.version): g for g in (registry.served() if graphs is None else graphs)}
         self.old = OldRuns(self.graphs.values(), patience)
         self.queues = sorted({"default", *(graph.queue for graph in self.graphs.values())})
+        self.standing = Standing()
         self.numbers = count(1)
 
     def claim(self, *, alone: bool, only: object = None) -> tuple[Lease, list[LedgerEntry]] | None:
@@ -56,10 +59,10 @@ class Claimer:
         `alone`: the process holds no other run, so it may take one whose last claim ended without word.
         `only`: a run id, to look at that run alone.
         """
-        oldest_first = next(self.numbers) % EVERY_FOURTH == 0
+        number = next(self.numbers)
         while True:
             boundary("claim")
-            taken = durably(lambda: self._take(alone, only, oldest_first))
+            taken = self._look(alone, only, number)
             boundary("claimed")
             if taken is None:
                 return None
@@ -80,25 +83,56 @@ class Claimer:
             lease.questions_open = any(e.kind == INTERRUPT or e.status != DONE for e in entries)
             return lease, entries
 
-    def due(self, now: datetime, alone: bool) -> QuerySet[Run]:
-        """Due runs that this worker may touch: those it serves, and those that a dead worker left."""
+    def _look(self, alone: bool, only: object, number: int) -> Run | Taken | None:
+        """In all queues without a limit at once, and in each that has one; where it begins changes, so none starves."""
+        oldest_first = number % EVERY_FOURTH == 0
+        limited = sorted(self.standing.look().limited)
+        places = [None, *limited]
+        for place in range(len(places)):
+            queue = places[(number + place) % len(places)]
+            if queue is None or durably(lambda queue=queue: self.due(clock.now(), alone, queue).exists()):
+                taken = durably(lambda queue=queue: self._take(alone, only, oldest_first, queue))
+                if taken is not None:
+                    return taken
+        return None
+
+    def due(self, now: datetime, alone: bool, limited: str | None = None) -> QuerySet[Run]:
+        """Due runs that this worker may touch: those it serves, and those that a dead worker left.
+
+        Of that limited queue, or of all queues without a limit.
+        """
+        standing = self.standing
         left = Q(leased_by__isnull=False)
         free = Q(leased_by=None) if alone else Q(leased_by=None, silent=0)
-        drivable = of_pairs(self.graphs) & free
+        drivable = of_pairs(pair for pair in self.graphs if pair[0] not in standing.stopped) & free
         # one queue by equality: then the index run_due gives the order, however many are due
-        queue = Q(queue=self.queues[0]) if len(self.queues) == 1 else Q(queue__in=self.queues)
+        queues = [limited] if limited else [name for name in self.queues if name not in standing.limited]
+        queue = Q(queue=queues[0]) if len(queues) == 1 else Q(queue__in=queues)
         found = queue & Q(wake_at__lte=now) & (left | drivable)
         old = self.old.due(now)  # whatever queue the old version was in
-        return Run.objects.filter(found if old is None else found | old & (left | free))
+        if old is None:
+            return Run.objects.filter(found)
+        if standing.stopped:
+            free &= ~Q(graph__in=standing.stopped)
+        if standing.limited:
+            old &= Q(queue=limited) if limited else ~Q(queue__in=standing.limited)
+        return Run.objects.filter(found | old & (left | free))
 
-    def _take(self, alone: bool, only: object, oldest_first: bool) -> Run | Taken | None:
+    def _take(
+        self, alone: bool, only: object, oldest_first: bool, limited: str | None = None
+    ) -> Run | Taken | None:
         began = clock.elapsed()
         with transaction.atomic():
-            runs = self.due(clock.now(), alone)
+            # the limit's row first: who counts after it is the only one who does
+            limit = limited and QueueLimit.objects.select_for_update().filter(queue=limited).first()
+            runs = self.due(clock.now(), alone, limited)
             if only is not None:
                 runs = runs.filter(pk=only)
-            runs = runs.order_by(*(["wake_at"] if oldest_first else ["priority", "wake_at"]))
-            run = runs.select_for_update(skip_locked=True, of=("self",)).first()
+            order = ["wake_at"] if oldest_first else ["priority", "wake_at"]
+            if limit:
+                run = limit.next_of(runs, clock.now(), order)
+            else:
+                run = runs.order_by(*order).select_for_update(skip_locked=True, of=("self",)).first()
             if run is None:
                 return None
             now = clock.now()
@@ -114,6 +148,8 @@ class Claimer:
             lines = _take_answers(entries, now)
             if kind == "wake":
                 lines = lines_of(entries)  # also what a person settled meanwhile
+            if limit:
+                limit.took(run.lane, run.status == statuses.CREATED, now)
             move(
                 run,
                 kind,

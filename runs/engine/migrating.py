@@ -39,6 +39,7 @@ from runs.models import statuses
 from runs.models.checkpoint import Checkpoint
 from runs.models.entry import LedgerEntry
 from runs.models.run import Run
+from runs.secrets import guard
 
 KIND = "migrate"
 KEY = 0  # of a line about an entry
@@ -126,7 +127,8 @@ def _worked_out(run: Run, graph: Graph) -> tuple[Change, str]:
         raise
     except Exception as error:
         way = migration.route(graph, run.version)
-        raise Conflict(f"Run {run.short_id} cannot be migrated (version {way}): {evidence(error)}") from error
+        words = guard().redact(evidence(error))
+        raise Conflict(f"Run {run.short_id} cannot be migrated (version {way}): {words}") from error
 
 
 def _unheld(seen: Run, graph: Graph, node: str, change: Change, by: str, reason: str) -> Checkpoint | None:

@@ -23,7 +23,7 @@ from runs.conf import conf
 from runs.core import codec
 from runs.core.executor import timed_out
 from runs.core.graph import Graph
-from runs.engine import clock, sql
+from runs.engine import clock, schedules, sql
 from runs.engine.claim import Claimer
 from runs.engine.drive import Drive
 from runs.engine.reclaim import take_from_stuck
@@ -38,6 +38,8 @@ LINGER_SECONDS = 1.0
 LONGEST_SECONDS = 600.0
 IDLE_PAUSE_SECONDS = 0.05
 CHORES_SECONDS = 1.0
+
+Room = tuple[bool, bool]  # for a run that takes a thread, and for one whose nodes are async
 
 
 class Shift:
@@ -57,6 +59,7 @@ class Shift:
         self.most_steps = steps
         self.linger, self.bell, self.only = linger, bell, only
         self.runs_at_once = runs_at_once or (conf.shift_runs if steps is None else 1)
+        self.async_runs_at_once = runs_at_once or (conf.shift_async_runs if steps is None else 1)
         self.name = worker_name()
         self.drives: dict[object, tuple[Drive, Future]] = {}
         self.stopping = threading.Event()
@@ -71,14 +74,13 @@ class Shift:
     def work(self) -> int:
         """Claim and drive until the time is up, nothing is due any more, or someone asks to stop."""
         graphs, refused = servable(registry.served())
-        claimer = Claimer(self.name, graphs)
         self._sign_in(graphs, refused)
         beats = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         beats.start()
         tending = threading.Thread(target=self._do_chores, name="chores", daemon=True)
         tending.start()
         try:
-            self._claim_and_drive(claimer)
+            self._claim_and_drive(graphs)
         finally:
             self._wind_down()
             self.ended.set()
@@ -89,16 +91,20 @@ class Shift:
 
     # -- the one loop
 
-    def _claim_and_drive(self, claimer: Claimer) -> None:
+    def _claim_and_drive(self, graphs: list[Graph]) -> None:
+        claimers: dict[Room, Claimer] = {}
         idle_since = time.monotonic()
         while True:
             self._reap()  # first: its steps may have been the last ones allowed
             if self._over():
                 return
-            if self._full():
+            room = self._room()
+            if room not in claimers:
+                claimers[room] = Claimer(self.name, [graph for graph in graphs if room[graph.is_async]])
+            if not claimers[room].graphs or not self._may_claim():
                 self._wait_for_one()
                 continue
-            taken = claimer.claim(alone=not self.drives, only=self.only)
+            taken = claimers[room].claim(alone=not self.drives, only=self.only)
             if taken is None:
                 if self.drives:
                     self._wait_for_one()
@@ -120,13 +126,18 @@ class Shift:
     def _steps_left(self) -> int | None:
         return None if self.most_steps is None else self.most_steps - self.steps_done
 
-    def _full(self) -> bool:
+    def _room(self) -> Room:
+        """Whether one more run fits, of a graph that takes a thread and of one that only waits in the loop."""
+        in_loop = sum(drive.lease.graph.is_async for drive, _ in self.drives.values())
+        return len(self.drives) - in_loop < self.runs_at_once, in_loop < self.async_runs_at_once
+
+    def _may_claim(self) -> bool:
         """No more are claimed beside a suspect, nor while an old suspect waits for an empty process."""
-        if len(self.drives) >= self.runs_at_once:
+        if not self.drives:
             return True
         if any(drive.lease.alone for drive, _ in self.drives.values()):
-            return True
-        return bool(self.drives) and self._suspect_starves()
+            return False
+        return not self._suspect_starves()
 
     def _suspect_starves(self) -> bool:
         since = clock.now() - timedelta(seconds=conf.lease_seconds)
@@ -164,7 +175,7 @@ class Shift:
             if future.done():
                 del self.drives[run_id]
                 self.steps_done += drive.steps_done
-                if error := future.exception():
+                if not future.cancelled() and (error := future.exception()):
                     log.error("Run %s: the drive ended by a fault", run_id, exc_info=error)
             elif self._stuck(drive):
                 del self.drives[run_id]
@@ -239,6 +250,8 @@ class Shift:
             refuses=codec.dumps(refused),
             bell=self.bell,
         )
+        if not self.bell and self.only is None:  # else the bell has done it
+            schedules.sync()
 
     def _beat(self) -> None:
         """Every third of a lease: move the leases that are still ours, and learn whether to stop."""
@@ -250,6 +263,23 @@ class Shift:
                 connection.close()
         connection.close()
 
+    def _leave(self, gone: list[tuple[object, int, Drive]]) -> None:
+        """What was cancelled, or taken by another, is driven no further: an async call hangs up, a thread stops at its
+        next question. One that has just parked or ended by itself is not ours any more either, and has its fence."""
+        fences = (
+            dict(Run.objects.filter(pk__in=[run for run, *_ in gone]).values_list("pk", "fence"))
+            if gone
+            else {}
+        )
+        for run, fence, drive in gone:
+            lease = drive.lease
+            if fences.get(run) == fence or lease.fence != fence or lease.version != lease.graph.version:
+                continue  # its own migration raises the fence as well
+            lease.lost.set()
+            driven = self.drives.get(run)
+            if driven is not None and driven[0] is drive and lease.graph.is_async:
+                driven[1].cancel()
+
     def _beat_once(self) -> None:
         held = [(drive.lease.run_id, drive.lease.fence, drive) for drive, _ in list(self.drives.values())]
         began = clock.elapsed()
@@ -258,6 +288,7 @@ class Shift:
         for run, _, drive in held:
             if run in mine:
                 drive.lease.extended(began)
+        self._leave([(run, fence, drive) for run, fence, drive in held if run not in mine])
         holds = codec.dumps([[str(run), fence] for run, fence, _ in held])
         with transaction.atomic():
             Worker.objects.filter(pk=self.name).update(seen_at=now, holds=holds)

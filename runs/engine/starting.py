@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from dataclasses import dataclass
 from typing import Any  # inputs are any JSON or the graph's state model
 
 from django.db import IntegrityError, transaction
@@ -19,7 +21,7 @@ from runs.engine.ids import uuid7
 from runs.engine.state import StoredState
 from runs.engine.transition import move
 from runs.errors import Conflict, Invalid
-from runs.models.run import PRIORITIES, Run
+from runs.models.run import LONGEST_LANE, PRIORITIES, Run
 from runs.models.worker import GraphVersion
 from runs.secrets import guard, refuse, refuse_in
 
@@ -35,57 +37,104 @@ def start(
     on_behalf_of: Any = None,
     priority: int = 2,
     labels: dict[str, str] | None = None,
+    lane: str = "",
 ) -> Run:
     """Start a run, or return the one that was started under the same key with the same input.
 
     `input` is a dict (or the graph's state model); `by` the user who asks. Raises Invalid when the input or the key
     does not fit, Missing for an unknown graph, Conflict when the key was used with another input.
     """
+    new = prepare(
+        graph, input, key, by, on_behalf_of=on_behalf_of, priority=priority, labels=labels, lane=lane
+    )
+    if (earlier := new.earlier()) is not None:
+        return earlier
+    boundary("start")
+    try:
+        run = durably(new.create, again=lambda: Run.objects.filter(pk=new.id).first() or new.create())
+        boundary("started")
+        return run
+    except IntegrityError:
+        earlier = new.earlier()
+        if earlier is None:
+            raise
+        return earlier
+
+
+def prepare(
+    graph: Graph | str,
+    input: Any = None,
+    key: str | None = None,
+    by: Any = None,
+    *,
+    on_behalf_of: Any = None,
+    priority: int = 2,
+    labels: dict[str, str] | None = None,
+    lane: str = "",
+    actor: str = "",
+) -> Start:
+    """All of a start that needs no row, so also what calls the author's code; raises as `start` does."""
     known = registry.get(graph) if isinstance(graph, str) else graph
     key = _checked_key(key)
     if priority not in dict(PRIORITIES):
         raise Invalid(f"priority {priority!r}: choose 0 (urgent), 1, 2 or 3 (low).")
     tree = _first_state(known, {} if input is None else input)
-    text_labels = _labels(labels)
-    if key is not None and (earlier := _earlier(known, key, tree)) is not None:
-        return earlier
-    run_id = uuid7()
+    actor = actor or (f"user {by.get_username()}" if by is not None else "system")
+    return Start(
+        known, tree, key, by, on_behalf_of, priority, _labels(labels), _checked_lane(lane), actor, uuid7()
+    )
 
-    def create() -> Run:
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A run that can be made: `create` does so, in a transaction."""
+
+    graph: Graph
+    tree: Any
+    key: str | None
+    by: Any
+    on_behalf_of: Any
+    priority: int
+    labels: str
+    lane: str
+    actor: str
+    id: uuid.UUID
+
+    def create(self) -> Run:
+        """Raises IntegrityError if another run of the graph has the key."""
+        graph = self.graph
         with transaction.atomic():
             now = clock.now()
-            remember(known, now)
+            remember(graph, now)
             run = Run(
-                id=run_id,
-                root=run_id,
-                graph=known.name,
-                version=known.version,
-                node=known.first,
+                id=self.id,
+                root=self.id,
+                graph=graph.name,
+                version=graph.version,
+                node=graph.first,
                 wake_at=now,
-                queue=known.queue,
-                priority=priority,
-                key=key,
-                labels=text_labels,
-                created_by=by,
-                on_behalf_of=on_behalf_of,
+                queue=graph.queue,
+                priority=self.priority,
+                key=self.key,
+                labels=self.labels,
+                lane=self.lane,
+                created_by=self.by,
+                on_behalf_of=self.on_behalf_of,
                 created_at=now,
             )
-            actor = f"user {by.get_username()}" if by is not None else "system"
-            body = first_body(run, tree)
-            move(run, "start", now, actor=actor, body=body)
+            body = first_body(run, self.tree)
+            move(run, "start", now, actor=self.actor, body=body)
             announce()
         return run
 
-    boundary("start")
-    try:
-        run = durably(create, again=lambda: Run.objects.filter(pk=run_id).first() or create())
-        boundary("started")
+    def earlier(self) -> Run | None:
+        """The run that has the key already. Raises Conflict if it was started with another input."""
+        if self.key is None:
+            return None
+        run = Run.objects.filter(graph=self.graph.name, key=self.key).first()
+        if run is not None and codec.encode(run.state_at(0), sort=True) != codec.encode(self.tree, sort=True):
+            raise Conflict(f"Key {self.key!r} belongs to run {run.id}, which was started with another input.")
         return run
-    except IntegrityError:
-        earlier = _earlier(known, key, tree) if key is not None else None
-        if earlier is None:
-            raise
-        return earlier
 
 
 def remember(graph: Graph, now: Any) -> None:
@@ -113,6 +162,15 @@ def _checked_key(key: str | None) -> str | None:
         raise Invalid(f"The run's key has {len(key)} characters; {said}.")
     refuse(key, "key")
     return key
+
+
+def _checked_lane(lane: str) -> str:
+    if not isinstance(lane, str) or len(lane) > LONGEST_LANE or not is_storable(lane):
+        raise Invalid(
+            f"The run's lane is a text of at most {LONGEST_LANE} characters, neither NUL nor surrogates."
+        )
+    refuse(lane, "lane")
+    return lane
 
 
 def _first_state(graph: Graph, given: Any) -> Any:
@@ -144,12 +202,3 @@ def _labels(labels: dict[str, str] | None) -> str:
     text = codec.dumps(labels or {})
     refuse(text, "labels")
     return text
-
-
-def _earlier(graph: Graph, key: str, tree: Any) -> Run | None:
-    run = Run.objects.filter(graph=graph.name, key=key).first()
-    if run is None:
-        return None
-    if codec.encode(run.state_at(0), sort=True) != codec.encode(tree, sort=True):
-        raise Conflict(f"Key {key!r} belongs to run {run.id}, which was started with another input.")
-    return run

@@ -14,6 +14,7 @@ from runs.errors import Conflict
 from runs.models.checkpoint import Checkpoint
 from runs.models.run import Run
 from runs.models.statuses import may_follow
+from runs.secrets import guard
 
 START = "start"
 
@@ -32,7 +33,7 @@ def move(
 ) -> Checkpoint:
     """Apply `changes` to a locked run and append the checkpoint; raises Conflict if the run has moved on.
 
-    `body` is a snapshot, unless `snapshot` says otherwise.
+    `body` is a snapshot, unless `snapshot` says otherwise. Secrets in the reason and the error are redacted.
     """
     after = changes.get("status", run.status)
     if kind == START:
@@ -40,6 +41,8 @@ def move(
         run.save(force_insert=True)
         first.save(force_insert=True)
         return first
+    if "error" in changes:
+        changes["error"] = guard().redact(changes["error"])
     if not may_follow(run.status, after):
         raise Conflict(f"Run {run.short_id} is {run.status}; it cannot become {after}.")
     before = ("step", "node", "version", "attempt", "fence")
@@ -55,7 +58,7 @@ def move(
         attempt=shown["attempt"],
         fence=shown["fence"],
         actor=storable_text(actor, 180),
-        reason=storable_text(reason),
+        reason=storable_text(guard().redact(reason)),
         at=now,
         body=body,
         snapshot=bool(body) if snapshot is None else snapshot,
@@ -84,7 +87,7 @@ def begun(run: Run, now: datetime, actor: str, reason: str, body: str) -> Checkp
         attempt=run.attempt,
         fence=run.fence,
         actor=storable_text(actor, 180),
-        reason=storable_text(reason),
+        reason=storable_text(guard().redact(reason)),
         at=now,
         body=body,
         snapshot=True,

@@ -4,8 +4,10 @@ from runs.models.blob import Blob, BlobUse
 from runs.models.checkpoint import Checkpoint
 from runs.models.entry import LedgerEntry
 from runs.models.fan_out import FanOut
+from runs.models.limits import GraphStop, LaneUse, QueueLimit
 from runs.models.remark import Remark
 from runs.models.run import Run
+from runs.models.schedule import Schedule
 from runs.models.signal import Signal
 from runs.models.worker import GraphVersion, Worker
 
@@ -14,10 +16,14 @@ __all__ = [
     "BlobUse",
     "Checkpoint",
     "FanOut",
+    "GraphStop",
     "GraphVersion",
+    "LaneUse",
     "LedgerEntry",
+    "QueueLimit",
     "Remark",
     "Run",
+    "Schedule",
     "Signal",
     "Worker",
 ]

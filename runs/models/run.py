@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from runs.models.signal import Signal
 
 LONGEST_REASON = 10_000
+LONGEST_LANE = 100
 MOST_AT_ONCE = 100  # children that a cancel cancels itself; workers go on with the rest
 PRIORITIES = ((0, "urgent"), (1, "high"), (2, "normal"), (3, "low"))
 
@@ -89,6 +90,12 @@ class Run(models.Model):
     wake_at = models.DateTimeField(null=True, blank=True, help_text="When a worker should look next.")
     queue = models.CharField(max_length=50, default="default")
     priority = models.SmallIntegerField(default=2, choices=PRIORITIES)
+    lane = models.CharField(
+        max_length=LONGEST_LANE,
+        blank=True,
+        default="",
+        help_text="Whose turn it takes in a limited queue, such as a customer's.",
+    )
     fence = models.BigIntegerField(
         default=0, help_text="Grows with each claim and each verb that takes the run."
     )
@@ -178,6 +185,12 @@ class Run(models.Model):
             # the claim: due runs by priority, then by how long they have waited
             models.Index(
                 fields=["queue", "priority", "wake_at"], condition=Q(wake_at__isnull=False), name="run_due"
+            ),
+            # lanes of a limited queue that have a due run; runs without a lane are not in it
+            models.Index(
+                fields=["queue", "lane", "wake_at"],
+                condition=Q(wake_at__isnull=False) & ~Q(lane=""),
+                name="run_in_lane",
             ),
             models.Index(fields=["graph", "-id"], name="run_of_graph"),  # the list of one graph, newest first
             models.Index(fields=["root"], name="run_of_family"),

@@ -84,6 +84,7 @@ class Letter:
             raise Invalid(f"The signal's key does not fit. {said}", {"key": [said]})
         secrets.refuse(name, "name")
         secrets.refuse(key or "", "key")
+        secrets.refuse(self.by, "by")
         if secrets.guard().find(self.text):
             secrets.refuse_in(tree)
             secrets.refuse(self.text, "payload")

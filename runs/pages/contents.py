@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from runs.core.errors import DurableError
 from runs.engine.holding import Held, held, wants_worker
 from runs.engine.state import StoredState
-from runs.models import Blob, Checkpoint, GraphVersion, LedgerEntry, Run
+from runs.models import Blob, Checkpoint, GraphStop, GraphVersion, LedgerEntry, Run
 from runs.pages import elsewhere, sentences, undoing, words
 from runs.pages.differences import ABSENT, Difference, differences
 from runs.pages.mailbox import Mail, mailbox
@@ -135,6 +135,13 @@ class RunPage:
         if run.ended or run.leased_by is not None:
             return None
         return held([(run.graph, run.version)], self.now).get((run.graph, run.version))
+
+    @cached_property
+    def stop(self) -> GraphStop | None:
+        """The stop of its graph, if that keeps a worker from taking the run."""
+        if not wants_worker(self.run, self.now):
+            return None
+        return GraphStop.objects.filter(graph=self.run.graph).first()
 
     @property
     def last(self) -> Checkpoint | None:

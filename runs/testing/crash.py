@@ -7,7 +7,7 @@ import re
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -33,7 +33,14 @@ MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\
 
 
 class CrashFound(AssertionError):
-    """A kill changed what the run did; the message says at which boundary, and what is different."""
+    """A kill changed what the run did; the message says at which boundary, and what is different.
+
+    `duplicates`: how often something was done once too often; `report` is what was tried until then.
+    """
+
+    def __init__(self, message: str, duplicates: int = 0) -> None:
+        super().__init__(message)
+        self.duplicates, self.report = duplicates, Report()
 
 
 @dataclass
@@ -46,6 +53,7 @@ class Report:
     effects: dict[str, int] = field(default_factory=dict)  # tool -> calls that changed something, of one run
     repeated: int = 0  # calls that a provider which honours the key was given once more
     in_doubt: int = 0  # questions `<key>!` that had to be answered
+    outside: int = 0  # acts of nodes outside of tools, if they are watched, of one run
 
     def __str__(self) -> str:
         done = ", ".join(f"{tool} x {times}" for tool, times in sorted(self.effects.items())) or "no effect"
@@ -55,17 +63,21 @@ class Report:
 def crash_everywhere(
     graph: Graph,
     input: Any = None,
-    answers: Answers | None = None,
+    answers: Answers | Script | None = None,
     effects: Mapping[str, Callable[..., Any]] | None = None,
     *,
     by: Any = None,
     deaths: int = 1,
+    kills: int | None = None,
+    outside: bool = False,
 ) -> Report:
     """Run `graph` once unharmed, then once for each boundary at which its process is killed there.
 
     `input`, `answers` and `by` are those of `drive`; an answer's function must depend on the request alone, for it is
     asked in several processes. `effects` maps names of tools to functions that stand in for theirs. With `deaths` = 2
-    the process that recovers is killed as well, as many boundaries later, before a third one ends it.
+    the process that recovers is killed as well, as many boundaries later, before a third one ends it. `kills` are
+    the most that are made, spread over the boundaries; None is one at each. With `outside` it watches also what nodes
+    do outside of tools (files, sockets, processes, rows of their own), which nothing keeps from being done again.
 
     Raises CrashFound when a killed run ends otherwise (status, error kind, state; ids and times aside), when a write
     was called twice under one idempotency key (unless its provider honours the key), or when the writes are not those
@@ -73,25 +85,49 @@ def crash_everywhere(
     """
     graph.check()
     warm_up()
-    report, token = Report(), os.urandom(4).hex()
+    report = Report()
+    try:
+        _kill_everywhere(report, graph, input, answers, effects or {}, by, deaths, kills, outside)
+    except CrashFound as found:
+        found.report = report
+        raise
+    return report
+
+
+def _kill_everywhere(
+    report: Report,
+    graph: Graph,
+    input: Any,
+    answers: Answers | None,
+    effects: Mapping[str, Callable[..., Any]],
+    by: Any,
+    deaths: int,
+    kills: int | None,
+    outside: bool,
+) -> None:
+    token = os.urandom(4).hex()
     with tempfile.TemporaryDirectory(prefix="crash-everywhere-") as folder:
         tried = _Try(
             graph,
             input,
-            scripted(answers or {}),
+            answers if callable(answers) else scripted(answers or {}),
             by,
             f"{token}:0",
-            Provider(Path(folder, "0"), effects or {}),
+            Provider(Path(folder, "0"), effects, outside),
         )
         unharmed = tried.live(None).returned
         report.status, report.boundaries = unharmed["status"], unharmed["boundaries"]
         wanted = tried.check_effects("without any kill")
         report.effects = dict(Counter(tool for tool, _ in wanted.elements()))
-        for number in range(1, MOST_BOUNDARIES):
+        acts = tried.provider.acts_outside()
+        report.outside = sum(acts.values())
+        for number in _spread(len(report.boundaries), kills):
             tried = tried.another(f"{token}:{number}", Path(folder, str(number)))
             child = tried.live(number)
             if not child.killed:
-                return report
+                if kills is None:
+                    return
+                continue  # this one had fewer boundaries than the unharmed run
             where = f"killed at boundary {number} ({child.told[0]['boundary']!r})"
             for _ in range(deaths - 1):
                 child = tried.live(number, child) if child.killed else child
@@ -99,12 +135,36 @@ def crash_everywhere(
             _compare(unharmed, end, where)
             if (effected := tried.check_effects(where)) != wanted:
                 raise CrashFound(
-                    f"{where}: the writes are {dict(effected)}, unharmed they are {dict(wanted)}"
+                    f"{where}: the writes are {dict(effected)}, unharmed they are {dict(wanted)}",
+                    (effected - wanted).total(),
                 )
+            if more := tried.provider.acts_outside() - acts:
+                raise CrashFound(f"{where}: {_done_again(more, acts)}", more.total())
             report.kills += 1
             report.in_doubt += end["in_doubt"]
             report.repeated += sum(call.again for call in tried.provider.happenings())
-    raise CrashFound(f"the run has more than {MOST_BOUNDARIES} boundaries; give it a smaller input")
+    if kills is None:
+        raise CrashFound(f"the run has more than {MOST_BOUNDARIES} boundaries; give it a smaller input")
+
+
+def _spread(boundaries: int, kills: int | None) -> Iterable[int]:
+    """The numbers of the boundaries to die at: all and one past the last; or so many, the first and last among them."""
+    if kills is None:
+        return range(1, MOST_BOUNDARIES)
+    kills = min(kills, boundaries)
+    if kills == 1:
+        return [boundaries // 2 + 1]
+    return [1 + round(place * (boundaries - 1) / (kills - 1)) for place in range(kills)]
+
+
+def _done_again(more: Counter[tuple[str, str]], before: Counter[tuple[str, str]]) -> str:
+    """What a node did once more, outside of any tool."""
+    (node, act), times = more.most_common(1)[0]
+    unharmed = before[node, act]
+    return (
+        f"node {node!r} did {act} {unharmed + times} times, unharmed {unharmed}. What a node does outside of a tool is"
+        " done again when it is executed again; make it a tool, which run.call calls once"
+    )
 
 
 @dataclass
@@ -119,7 +179,7 @@ class _Try:
     provider: Provider
 
     def another(self, key: str, journal: Path) -> _Try:
-        provider = Provider(journal, self.provider.stand_ins)
+        provider = Provider(journal, self.provider.stand_ins, self.provider.watches_outside)
         return _Try(self.graph, self.input, self.script, self.by, key, provider)
 
     def live(self, at: int | None, before: Child | None = None) -> Child:
@@ -127,7 +187,7 @@ class _Try:
         ahead = before.told[-1]["ahead"] if before is not None else 0.0
 
         def work(tell: Tell) -> dict[str, Any]:
-            with moved_clock() as moved, self.provider.in_place():
+            with moved_clock() as moved, self.provider.in_place(self.graph):
                 moved.move(ahead)
                 bomb = boundaries.on_boundary = _Bomb(at, tell)
                 # the one who started it got no answer, so asks again with the same key
@@ -141,7 +201,8 @@ class _Try:
         performed = [call for call in self.provider.happenings() if call.write and not call.again]
         for key, times in Counter(call.key for call in performed).items():
             if times > 1:
-                raise CrashFound(f"{where}: {key!r} was called {times} times; a write happens once")
+                said = f"{where}: {key!r} was called {times} times; a write happens once"
+                raise CrashFound(said, times - 1)
         return Counter((call.tool, _masked(call)) for call in performed)
 
     def _answer(self, entry: LedgerEntry, request: dict[str, Any]) -> dict[str, Any] | None:

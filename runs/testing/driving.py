@@ -29,7 +29,7 @@ from runs.models.signal import Signal
 from runs.testing.clock import Clock, moved_clock
 from runs.testing.family import asking, family_of, next_due
 
-PATIENCE_SECONDS = 5.0  # for the locks of a process that was just killed
+PATIENCE_SECONDS = 60.0  # for the locks of a process that was just killed
 
 Script = Callable[[LedgerEntry, dict[str, Any]], "dict[str, Any] | None"]
 Answers = Mapping[str, Any]
@@ -60,20 +60,19 @@ def go_on(run: Run, graph: Graph, answers: Answers | Script | None = None) -> Ru
     """Drive a run that exists already, wherever it stands, to its end; otherwise as `drive`."""
     script = answers if callable(answers) else scripted(answers or {})
     with moved_clock() as moved:
-        while not _fresh(run).ended:
-            if not _move_on(run, graph, script, moved):
-                raise Unanswered(_what_is_missing(run))
         while _move_on(run, graph, script, moved):
             pass
-        return _fresh(run)
+        if not _fresh(run).ended:
+            raise Unanswered(_what_is_missing(run))
+        return run
 
 
 def _move_on(run: Run, graph: Graph, script: Script, moved: Clock) -> bool:
     """The next thing that happens in the run's family: answers, a cascade, or a claim. False where nothing will."""
-    family = family_of(run)
+    family = list(family_of(run).order_by("id"))
     if any(give_answers(one, script, moved) for one in asking(family)):
         return True
-    if (left := family.exclude(cascade_at=None).first()) is not None:
+    if (left := next((one for one in family if one.cascade_at), None)) is not None:
         cancel_children(left.pk)
         return True
     if (due := next_due(family)) is None:

@@ -16,11 +16,14 @@ def family_of(run: Run) -> RunQuerySet:
     return Run.objects.filter(pk__in=found)
 
 
-def asking(family: RunQuerySet) -> RunQuerySet:
+def asking(family: list[Run]) -> list[Run]:
     """Those of them that have a question to people, or a wait for a signal, open."""
-    open_ones = LedgerEntry.objects.filter(run__in=family, kind__in=(INTERRUPT, SIGNAL), status=OPEN)
-    return family.live().filter(pk__in=open_ones.values("run")).order_by("id")
+    live = [run for run in family if not run.ended]
+    open_ones = LedgerEntry.objects.filter(run__in=live, kind__in=(INTERRUPT, SIGNAL), status=OPEN)
+    those = set(open_ones.values_list("run_id", flat=True))
+    return [run for run in live if run.pk in those]
 
 
-def next_due(family: RunQuerySet) -> Run | None:
-    return family.live().exclude(wake_at=None).order_by("wake_at", "id").first()
+def next_due(family: list[Run]) -> Run | None:
+    due = [run for run in family if not run.ended and run.wake_at is not None]
+    return min(due, key=lambda run: run.wake_at, default=None)

@@ -10,6 +10,7 @@ from django.db import OperationalError, connection
 
 from runs.testing.clock import moved_clock
 from runs.testing.process import die, in_child, spared_disk
+from runs.testing.rows import all_rows
 from runs.testing.warm import warm_up
 
 MOST_STATEMENTS = 500
@@ -19,33 +20,51 @@ Act = Callable[[], Any]
 # makes the rows that the verb works on: their name (anything JSON can carry), and the verb itself
 Prepare = Callable[[], tuple[Any, Act]]
 Check = Callable[[Any, str], None]
+Chosen = Callable[[int], bool]
 
 
-def kill_at_statements(prepare: Prepare, check: Check) -> int:
+def every_one(number: int) -> bool:
+    return True
+
+
+def kill_at_statements(prepare: Prepare, check: Check, chosen: Chosen = every_one) -> int:
     """Kill a process before the verb's first statement, before its second one, and so on; returns how many it has.
 
-    Each time `prepare` makes rows of its own, and a child process begins the verb; COMMIT counts as a statement. Then,
-    in this process, `check(subject, where)` looks at what was left; last at what the whole verb leaves.
+    Each time a child process begins the verb; COMMIT counts as a statement. Then, in this process, `check(subject,
+    where)` looks at what was left; last at what the whole verb leaves. `prepare` makes the rows: those that a killed
+    process has left exactly as they were, in all tables, need no second look and serve the next one. Statements whose
+    number is not `chosen` are passed over.
     """
     warm_up()
+    number = 1
     with spared_disk():
-        for number in range(1, MOST_STATEMENTS):
+        while number < MOST_STATEMENTS:
             with moved_clock():  # the rows may be some time old
                 subject, verb = prepare()
-                child = in_child(lambda _tell, number=number, verb=verb: _die_in(verb, number))
+                before = all_rows() if number > 1 else None  # also the first kill's is looked at once
+                while True:
+                    while not chosen(number):
+                        number += 1
+                    child = in_child(lambda _tell, number=number, verb=verb: _die_in(verb, number))
+                    if not child.killed or before is None or all_rows() != before:
+                        break
+                    number += 1
             check(subject, f"killed before statement {number}" if child.killed else "not killed")
             if not child.killed:
                 return child.returned
+            number += 1
     raise AssertionError(f"a verb of more than {MOST_STATEMENTS} statements")
 
 
-def fail_at_statements(prepare: Prepare, check: Check, message: str = "database is locked") -> int:
+def fail_at_statements(
+    prepare: Prepare, check: Check, message: str = "database is locked", chosen: Chosen = every_one
+) -> int:
     """The same with an OperationalError in place of death: before each statement, and after each that commits.
 
     An error after a COMMIT is the lost answer: the rows are there, and the caller cannot know it. `where` ends with
     what the verb itself raised, for one that people call may pass the error on. Returns how many faults there were.
     """
-    places = _places(prepare)
+    places = [(number, when) for number, when in _places(prepare) if chosen(number)]
     for number, when in places:
         subject, verb = prepare()
         fault = _Fault(number, when, message)

@@ -16,9 +16,11 @@ from typing import Any, NoReturn  # what a child tells is any JSON
 from django.db import connections
 from django.db.backends.signals import connection_created
 
-LONGEST_SECONDS = 60
+LONGEST_SECONDS = 600  # a machine that has much else to do may be slow
 
 Tell = Callable[[Any], None]
+
+_laid_aside: list[Any] = []
 
 
 class ChildFailed(AssertionError):
@@ -40,7 +42,6 @@ def in_child(work: Callable[[Tell], Any]) -> Child:
     What it tells and returns travels as JSON. Raises ChildFailed with the child's traceback when it raises.
     """
     _let_go_of_the_database()
-    gc.freeze()
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter(
@@ -54,7 +55,6 @@ def in_child(work: Callable[[Tell], Any]) -> Child:
     with open(reading, encoding="utf-8") as pipe:
         lines = [json.loads(line) for line in pipe]
     _, status = os.waitpid(pid, 0)
-    gc.unfreeze()
     return _ended(status, lines)
 
 
@@ -77,13 +77,21 @@ def die() -> NoReturn:
 
 
 def _let_go_of_the_database() -> None:
-    """A connection must not be shared over a fork."""
+    """A connection must not be shared over a fork. One to a server may stay open, for the child lays its copy aside."""
     for connection in connections.all(initialized_only=True):
         if connection.in_atomic_block:
             raise RuntimeError(
                 "A child process sees only committed rows: mark the test with django_db(transaction=True)."
             )
-    connections.close_all()
+        if connection.vendor == "sqlite":
+            connection.close()
+
+
+def _lay_connections_aside() -> None:
+    """In the child: kept, for to close one would end it for the parent as well, and never used."""
+    for connection in connections.all(initialized_only=True):
+        _laid_aside.append(connection.connection)
+        connection.connection = None
 
 
 def _live(work: Callable[[Tell], Any], pipe: int) -> NoReturn:
@@ -98,6 +106,7 @@ def _live(work: Callable[[Tell], Any], pipe: int) -> NoReturn:
     try:
         gc.disable()  # it would touch, and so copy, every page shared with the parent
         signal.alarm(LONGEST_SECONDS)
+        _lay_connections_aside()
         connection_created.connect(_spare_the_disk)
         say("returned", work(lambda what: say("told", what)))
         code = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,9 +16,13 @@ from runs.core import codec, effects
 from runs.core.ask import Found
 from runs.core.commands import Work
 from runs.core.errors import CodecError
+from runs.core.graph import Graph
 from runs.core.ledger import Entry, Ledger
 from runs.core.tool import Tool
 from runs.models.entry import LedgerEntry
+from runs.testing import outside
+
+OUTSIDE = "outside:"  # in the journal: not a tool, but a node
 
 
 @dataclass(frozen=True)
@@ -38,12 +43,19 @@ class Provider:
     `stand_ins` maps a tool's name to a function that is called instead of the tool's own.
     """
 
-    def __init__(self, journal: Path, stand_ins: Mapping[str, Callable[..., Any]]) -> None:
-        self.journal, self.stand_ins = journal, stand_ins
+    def __init__(
+        self, journal: Path, stand_ins: Mapping[str, Callable[..., Any]], watches_outside: bool = False
+    ) -> None:
+        self.journal, self.stand_ins, self.watches_outside = journal, stand_ins, watches_outside
 
     @contextmanager
-    def in_place(self) -> Iterator[None]:
+    def in_place(self, graph: Graph | None = None) -> Iterator[None]:
+        """With `graph` also what its nodes do outside of tools is written down, if that is watched."""
         real = effects.perform
+        if self.watches_outside and graph is not None:
+            outside.watch(
+                graph, lambda node, act: self._write(Happened(f"{OUTSIDE}{node}", False, "", act, None))
+            )
 
         def perform(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
             return real(ledger, self._watched(tool, entry), entry)
@@ -58,6 +70,11 @@ class Provider:
         if not self.journal.exists():
             return []
         return [Happened(**json.loads(line)) for line in self.journal.read_text().splitlines()]
+
+    def acts_outside(self) -> Counter[tuple[str, str]]:
+        """(node, act) of all that nodes did outside of tools."""
+        called = (call for call in self.happenings() if call.tool.startswith(OUTSIDE))
+        return Counter((call.tool.removeprefix(OUTSIDE), call.request) for call in called)
 
     def find(self, key: str) -> Happened | None:
         """The first call under an idempotency key that did something."""

@@ -13,8 +13,10 @@ from django.db import DatabaseError, InterfaceError, connection
 from django_q.tasks import async_task
 
 from runs import chores, registry
-from runs.engine import clock
+from runs.engine import clock, schedules
+from runs.engine.standing import Standing
 from runs.engine.versions import OldRuns, of_pairs, servable
+from runs.models.limits import LaneUse
 from runs.models.run import Run
 from runs.models.worker import Worker
 from runs.work import presence
@@ -44,8 +46,9 @@ class Bell:
         self.rung_at = self.unanswered_since = clock.elapsed()
         self.again_seconds = AGAIN_SECONDS
         self.answered_at = self.tended_at = 0.0
-        self.chores_wait = False
+        self.chores_wait = self.synced = False
         self.line = BellLine()
+        self.standing = Standing()
 
     def watch(self, report: Callable[[float], None] | None = None) -> None:
         """Look until the process ends; `report` is told after each look for how long no bell was answered."""
@@ -92,7 +95,7 @@ class Bell:
 
     def _due(self, now: datetime, living: list[Worker]) -> bool:
         """A run that somebody serves; or one that a dead worker left, which anybody may recover."""
-        due = Run.objects.due(now)
+        due = self.standing.look().takable(Run.objects.due(now), now)
         served = of_pairs(self._served(living))
         if due.filter(served).exists() or due.filter(leased_by__isnull=False).exists():
             return True
@@ -125,4 +128,8 @@ class Bell:
         if held:
             log.info("%s due runs are held: no living worker serves their graph's version", held)
         presence.prune(now)
+        LaneUse.forget_old(now)
+        if not self.synced:
+            schedules.sync()
+            self.synced = True
         self.chores_wait = chores.are_due(now)

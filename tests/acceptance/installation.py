@@ -33,7 +33,6 @@ class Work:
 
     supervisor: subprocess.Popen[bytes]
     log_file: Path
-    start_seconds: float = 0.0  # how long its start took, which tells how fast this machine is
 
     @property
     def log(self) -> str:
@@ -82,10 +81,9 @@ def working(environment: dict[str, str], folder: Path, **settings: Any) -> Itera
         supervisor = subprocess.Popen(
             [sys.executable, "manage.py", "work"], cwd=ROOT, env=environment, stdout=log, stderr=log
         )
-    work, began = Work(supervisor, log_file), time.monotonic()
+    work = Work(supervisor, log_file)
     try:
         until(work.is_up, START_SECONDS, work)
-        work.start_seconds = time.monotonic() - began
         yield work
     except BaseException:
         print(work.log)

@@ -195,7 +195,7 @@ def started(
     """Worker and model at work, the brief's tools stretched by so many seconds; nothing is left afterwards."""
     environment = environment | {
         "DURABLEWEB_APPS": "tests.acceptance.slow",
-        "DURABLEWEB_LEASE_SECONDS": "2",
+        "DURABLEWEB_LEASE_SECONDS": "5",
         "DURABLEWEB_UNDO_SECONDS": str(undo),
         "SLOW_LOOK_UP": str(look_up),
         "SLOW_SEND": str(send),

@@ -72,7 +72,7 @@ def test_kills_between_the_decision_and_the_mail_and_between_the_mail_and_its_re
 ):
     """P3, P4: in the undo window; after the intent, before the mail is out; and when it is out but not yet recorded."""
     person("pm", "pm")
-    with started(process_environment, tmp_path, send=4, undo=6) as parts:
+    with started(process_environment, tmp_path, send=8, undo=15) as parts:
         brief = begun()
         decide(parts, question(brief))
         parts.kill_tree(brief)
@@ -99,7 +99,7 @@ def test_a_kill_after_a_mail_server_took_the_mail_is_settled_by_a_person(
     postbox = Postbox()
     with listening(postbox) as port:
         smtp = {"DURABLEWEB_EMAIL_URL": f"smtp://127.0.0.1:{port}"}
-        with started(process_environment, tmp_path, send=3, **smtp) as parts:
+        with started(process_environment, tmp_path, send=6, **smtp) as parts:
             brief = begun()
             decide(parts, question(brief))
             until(lambda: postbox.messages)

@@ -24,7 +24,7 @@ from tests.conftest import ROOT
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.acceptance]
 
 OLD, NEW = "tests.acceptance.deploys.old", "tests.acceptance.deploys.new"
-TWO_WORKERS = {"lease_seconds": 6, "workers": 2}
+TWO_WORKERS = {"lease_seconds": 15, "workers": 2}
 ROUNDS = 90
 
 
@@ -56,13 +56,13 @@ def test_old_and_new_workers_side_by_side_and_then_the_new_ones_alone(process_en
     with ExitStack() as machines:
         old_work = machines.enter_context(working(process_environment, tmp_path, apps=OLD, **TWO_WORKERS))
         (long,) = parcels(tmp_path, rounds=ROUNDS, seconds=1.0)
-        until(lambda: diary(tmp_path, f"{long.pk}:1"), 30, old_work)
+        until(lambda: diary(tmp_path, f"{long.pk}:1"), work=old_work)
         new_work = machines.enter_context(working(process_environment, tmp_path, apps=NEW, **TWO_WORKERS))
         for run in parcels(tmp_path, 3, rounds=3, seconds=0.2):
-            run = ended(run, 40)
+            run = ended(run)
             assert (run.status, run.version, versions(run)) == ("completed", 1, [1, 1, 1])
         old_work.terminate()
-        long = ended(long, 60)
+        long = ended(long)
         assert (long.status, long.version, len(versions(long))) == ("completed", 2, ROUNDS)
         assert versions(long) == sorted(versions(long)) and set(versions(long)) == {1, 2}
         migrate = long.checkpoints.get(kind="migrate")
@@ -79,12 +79,12 @@ def the_worker_is_killed_in_the_middle_of_a_migration(folder: Path) -> None:
     """E6: nothing of it was committed, and another worker begins it anew."""
     (folder / STOP).touch()
     (run,) = parcels(folder, name="cut off")
-    until(lambda: diary(folder, "migration:cut off") == 1, 30)
+    until(lambda: diary(folder, "migration:cut off") == 1)
     kill(driver_of(run))
     (folder / STOP).unlink()
     run.refresh_from_db()
     assert (run.version, run.node) == (1, "carry")
-    run = ended(run, 40)
+    run = ended(run)
     assert (run.status, run.version, versions(run)) == ("completed", 2, [2])
     assert diary(folder, "migration:cut off") == 2
     kinds = list(run.checkpoints.order_by("seq").values_list("kind", flat=True))
@@ -100,11 +100,11 @@ def test_a_module_that_cannot_be_imported_holds_its_runs_and_no_others(process_e
     assert code == 1 and report["stranded"][0]["ids"] == [str(held.pk)]
     assert "ModuleNotFoundError" in report["broken"][f"{broken}.graphs"]
     code, report = check(process_environment, "tests.acceptance.deploys.changed")
-    assert code == 1 and report["changed"] == [{"graph": "parcel", "version": 1}]
+    assert code == 1 and report["changed"] == [{"graph": "shipment", "version": 1}]
     with working(process_environment, tmp_path, apps=f"tests.acceptance,{broken}", **TWO_WORKERS) as work:
         other = begin(patient, tmp_path, seconds=0.1)
-        assert ended(other, 30).status == "completed"
+        assert ended(other).status == "completed"
         due = held.wake_at
-        held = until(lambda: Run.objects.filter(pk=held.pk, wake_at__gt=due).first(), 30, work)
+        held = until(lambda: Run.objects.filter(pk=held.pk, wake_at__gt=due).first(), work=work)
         assert "deploys.broken.graphs are not served" in work.log
     assert (held.status, held.seq, held.fence) == ("created", 0, 0)

@@ -95,6 +95,7 @@ def test_what_needs_attention_is_counted_for_whoever_watches(ada):
         "approvals_open": 3,
         "approvals_overdue": 1,
         "approvals_needing_attention": 1,
+        "targets_failing": 0,
     }
 
 

@@ -356,6 +356,7 @@ def test_what_an_author_wrote_cannot_act_on_the_page(signed_in):
     assert "<img" not in page
 
 
+@pytest.mark.once  # a payload is text to either database
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(payload=any_json)
 def test_any_payload_can_be_seen_and_is_approved_as_it_was(signed_in, payload):

@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from durableweb import environment
 from tests.conftest import ROOT
 
-OURS = re.compile(r"\"((?:DURABLEWEB|BRIEF|REFUND)_[A-Z_]+|DATABASE_URL|REDIS_URL)\"")
+OURS = re.compile(r"\"((?:DURABLEWEB|BRIEF|REFUND|ORDER)_[A-Z_]+|DATABASE_URL|REDIS_URL)\"")
 # Not settings, but the prefix of secrets, and the marker of a secret's name in the docs.
 PREFIXES = {"DURABLEWEB_SECRET_"}
 
@@ -80,6 +80,23 @@ def test_an_empty_variable_is_as_none(monkeypatch):
     assert environment.seconds("DURABLEWEB_X", 60, least=1) == 60
     assert environment.flag("DURABLEWEB_X", default=True) is True
     assert environment.listed("DURABLEWEB_X", default=("a",)) == ["a"]
+
+
+def test_pairs_are_split_at_the_last_sign(monkeypatch):
+    with pytest.raises(ImproperlyConfigured, match="DURABLEWEB_X holds"):
+        monkeypatch.setenv("DURABLEWEB_X", "approvers")
+        environment.pairs("DURABLEWEB_X")
+    monkeypatch.setenv("DURABLEWEB_X", "approvers=pm, cn=board=directors,")
+    assert environment.pairs("DURABLEWEB_X") == [("approvers", "pm"), ("cn=board", "directors")]
+
+
+def test_a_network_that_is_none_is_refused_by_name(monkeypatch):
+    monkeypatch.setenv("DURABLEWEB_X", "10.20.0.0/16, ::1")
+    assert [str(one) for one in environment.networks("DURABLEWEB_X")] == ["10.20.0.0/16", "::1/128"]
+    for wrong in ("10.20.0.1/16", "example.com", "10.0.0.0/33"):
+        monkeypatch.setenv("DURABLEWEB_X", wrong)
+        with pytest.raises(ImproperlyConfigured, match="DURABLEWEB_X holds"):
+            environment.networks("DURABLEWEB_X")
 
 
 # -- the database -------------------------------------------------------------------------------------------

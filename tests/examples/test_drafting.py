@@ -146,8 +146,8 @@ def test_a_refusal_is_permanent_and_in_the_provider_s_words(model, word, words):
 def test_silence_after_the_request_was_read_ends_at_the_time_limit(model):
     server = model("silence")
 
-    with pytest.raises(Transient, match=r"did not answer within 0\.3 s"):
-        draft(timeout=0.3)
+    with pytest.raises(Transient, match=r"did not answer within 2 s"):
+        draft(timeout=2.0)
     assert len(server.questions) == 1  # it was read
 
 

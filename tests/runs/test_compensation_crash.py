@@ -44,6 +44,7 @@ def test_no_kill_undoes_twice_after_a_cancel_in_the_middle_of_a_node():
     assert report.effects == {"post_and_cancel": 1, "take_back": 1}
 
 
+@pytest.mark.once  # a proof
 def test_without_an_intent_a_kill_is_found_to_undo_twice(monkeypatch):
     open_entry, record = RowLedger.open, RowLedger.record
 
@@ -64,6 +65,7 @@ def test_without_an_intent_a_kill_is_found_to_undo_twice(monkeypatch):
         crash_everywhere(failing, {})
 
 
+@pytest.mark.once  # a proof
 def test_a_compensation_that_is_recorded_beside_what_it_undoes_is_found_by_the_trail(monkeypatch):
     """Proof that both change in one commit: the trail is looked at after each kill."""
     change = RowLedger._changed

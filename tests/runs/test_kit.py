@@ -194,6 +194,7 @@ def test_every_boundary_survives_a_kill():
     assert report.repeated > 0, "a provider that honours the key is called again with it"
 
 
+@pytest.mark.once  # about the kit
 @committed
 def test_the_recovering_process_may_be_killed_too():
     """E7."""
@@ -208,6 +209,7 @@ def test_the_recovering_process_may_be_killed_too():
     assert report.effects == {"post": 1}
 
 
+@pytest.mark.once  # about the kit
 @committed
 def test_a_stand_in_is_called_and_reconciled_in_place_of_the_tool():
     graph = Graph("mailing", state=Log)
@@ -220,6 +222,7 @@ def test_a_stand_in_is_called_and_reconciled_in_place_of_the_tool():
     assert (report.effects, report.in_doubt) == ({"mail": 1}, 0)
 
 
+@pytest.mark.once  # about the kit
 @committed
 def test_parallel_writes_survive_kills_as_well():
     graph = Graph("parallel", state=Log)
@@ -233,6 +236,7 @@ def test_parallel_writes_survive_kills_as_well():
     assert report.effects == {"post": 2}
 
 
+@pytest.mark.once  # about the kit
 @committed
 def test_a_run_that_fails_must_fail_the_same_way():
     graph = Graph("failing", state=Log)
@@ -246,6 +250,7 @@ def test_a_run_that_fails_must_fail_the_same_way():
     assert (report.status, report.effects) == ("failed", {"post": 1})
 
 
+@pytest.mark.once  # about the kit
 @committed
 def test_an_effect_outside_the_ledger_is_found():
     graph = Graph("careless", state=Log)

@@ -92,7 +92,7 @@ def a_stalled_call():
     @tool(kind="write", limit=timedelta(seconds=5))
     def slow(text: str) -> str:
         inside.set()
-        assert leave.wait(20)
+        assert leave.wait(60)
         return "the late result"
 
     graph = Graph("mutated-stall", state=Log, operators="ops")
@@ -111,13 +111,13 @@ def a_stalled_call():
 
     def let_it_go():
         leave.set()
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive()
 
     thread = threading.Thread(target=work)
     thread.start()
     try:
-        assert inside.wait(20)
+        assert inside.wait(60)
         yield run, graph, let_it_go
     finally:
         let_it_go()

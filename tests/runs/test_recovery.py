@@ -263,11 +263,11 @@ def test_a_sync_node_over_its_limit_is_failed_once_and_its_thread_counted_as_los
     @graph.node(retry=Retry(attempts=1), limit=timedelta(seconds=0.3))
     def hang(run, state):
         started.append(1)
-        release.wait(20)
+        release.wait(60)
 
     with registered(graph):
         run = start("stuck", {})
-        shift = Shift(seconds=10, linger=0)
+        shift = Shift(seconds=60, linger=0)
         shift.work()
         release.set()
         assert shift.lost_threads == 1
@@ -289,11 +289,11 @@ def test_an_async_node_is_cancelled_at_its_limit_and_tried_as_often_as_its_polic
     @graph.node(retry=Retry(attempts=3, first=0, jitter=0), limit=timedelta(seconds=0.2))
     async def hang(run, state):
         started.append(1)
-        await asyncio.sleep(20)
+        await asyncio.sleep(60)
 
     with registered(graph):
         run = start("slow async", {})
-        Shift(seconds=10, linger=0.5).work()
+        Shift(seconds=60, linger=0.5).work()
     run.refresh_from_db()
     assert (run.status, run.error_kind, len(started)) == ("failed", "exhausted", 3)
 
@@ -314,11 +314,11 @@ def test_async_nodes_and_tools_go_through_the_same_ledger():
 
     with registered(graph):
         run = start("async", {})
-        Shift(seconds=10, linger=0).work()
+        Shift(seconds=60, linger=0).work()
         run.refresh_from_db()
         assert run.status == "waiting"
         answer(run)
-        Shift(seconds=10, linger=0).work()
+        Shift(seconds=60, linger=0).work()
     run.refresh_from_db()
     assert run.status == "completed"
     assert run.state_at()["log"] == ["A", "B", "approve", "8"]

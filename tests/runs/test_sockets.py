@@ -25,7 +25,7 @@ from tests.runs.driving import registered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PATIENCE = 10  # seconds, for a machine that is busy
+PATIENCE = 60  # seconds, for a machine that is busy
 
 note = Graph("note", operators="ops")
 

@@ -82,7 +82,7 @@ def pages(client: Client) -> Iterator[tuple[str, str]]:
     for run in Run.objects.all():
         address = run.get_absolute_url()
         addresses += [address, reverse("runs:live", args=[run.pk])]
-        addresses += [f"{address}?at={seq}" for seq in range(run.seq + 1)]
+        addresses += [f"{address}?at={seq}" for seq in range(run.seq)]  # the last one is the page itself
         addresses += [f"{address}?entry={pk}" for pk in run.entries.values_list("pk", flat=True)]
     for use in BlobUse.objects.all():
         addresses.append(reverse("runs:blob", args=[use.run_id, use.blob_id]))

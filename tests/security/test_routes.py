@@ -20,14 +20,45 @@ from tests.security.letters import posted, waiting_letter
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("letters_known")]
 
 OPEN, PERSON, RUN, APPROVAL, TOKEN = "open", "person", "run", "approval", "token"
+PROVIDER, STEP = "provider", "step"
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 # Route -> who may: anyone; each signed-in person, for what is theirs; whoever may see that run, or that approval's run;
-# who has the token. What begins with admin/ is for staff.
+# who has the token; anyone, where a provider of identities is set up; who has given their password and not yet the
+# code. What begins with admin/ is for staff.
 RULES = {
     "login/": OPEN,
     "admin/login/": OPEN,
     "logout/": PERSON,
+    "login/code/": STEP,
+    "login/passkey/": OPEN,
+    "login/not-now/": OPEN,
+    "login/switched-off/": OPEN,
+    "login/forgotten/": OPEN,
+    "login/forgotten/sent/": OPEN,
+    "^login/new-password/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>.+)/$": OPEN,
+    "login/new-password/": OPEN,
+    "login/at/<slug:provider_id>/": PROVIDER,
+    "login/from/<slug:provider_id>/": PROVIDER,
+    "login/cancelled/": OPEN,
+    "login/failed/": OPEN,
+    "account/": PERSON,
+    "account/password/": PERSON,
+    "account/password/none/": PERSON,
+    "account/confirm/": PERSON,
+    "account/confirm/code/": PERSON,
+    "account/confirm/passkey/": PERSON,
+    "account/confirm/provider/": PERSON,
+    "account/code/": PERSON,
+    "account/code/remove/": PERSON,
+    "account/spare-codes/": PERSON,
+    "account/spare-codes/new/": PERSON,
+    "account/spare-codes/file/": PERSON,
+    "account/passkeys/": PERSON,
+    "account/passkeys/new/": PERSON,
+    "account/passkeys/<int:pk>/": PERSON,
+    "account/passkeys/<int:pk>/remove/": PERSON,
+    "account/provider/": PERSON,
     "tick/": TOKEN,
     "": PERSON,
     "inbox/list/": PERSON,
@@ -52,6 +83,7 @@ RULES = {
     "approvals/<uuid:pk>/comments/": APPROVAL,
     "approvals/<uuid:pk>/claim/": APPROVAL,
     "away/": PERSON,
+    "notices/": PERSON,
     "approvals/<uuid:pk>/assignment/": APPROVAL,
     "approvals/<uuid:pk>/part/": APPROVAL,
     "approvals/<uuid:pk>/deadline/": APPROVAL,
@@ -94,9 +126,15 @@ def address(route: str, run: Run, **other: str) -> str:
         "id": "1",
         "object_id": "1",
         "content_type_id": "1",
+        "provider_id": "sso",
         **other,
     }
-    route = route.replace("^(?P<app_label>auth)/$", "auth/").replace("(?P<url>.*)$", "anything/")
+    if "<int:pk>" in route:
+        ids["pk"] = "1"
+    route = route.replace(
+        "^login/new-password/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>.+)/$", "login/new-password/1-a-b/"
+    )
+    route = re.sub(r"\^\(\?P<app_label>\w+(\|\w+)*\)/\$", "auth/", route).replace("(?P<url>.*)$", "anything/")
     return "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda match: ids[match[1]], route)
 
 
@@ -136,6 +174,10 @@ def test_a_visitor_is_asked_to_sign_in_and_learns_nothing(run: Run) -> None:
                     assert answer.status_code in (404, 405), said
                 elif RULES.get(route) == OPEN:
                     assert answer.status_code in (200, 302, 405), said
+                elif RULES.get(route) == PROVIDER:
+                    assert answer.status_code in (404, 405), said
+                elif RULES.get(route) == STEP:
+                    assert (answer.status_code, answer["Location"]) == (302, "/login/"), said
                 else:
                     assert answer.status_code == 302, said
                     assert answer["Location"].startswith(("/login/?", "/admin/login/?")), said

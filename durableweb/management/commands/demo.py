@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple  # options are whatever the command line gives
 
@@ -20,13 +21,19 @@ class DemoPerson(NamedTuple):
     name: str
     group: str | None
     duty: str
-    permissions: tuple[str, ...] = ()  # of the apps runs and approvals; a trailing * stands for any ending
+    permissions: tuple[str, ...] = ()  # of the apps runs and approvals; a * stands for anything
     staff: bool = False
 
 
 PEOPLE = (
     DemoPerson("pm", "pm", "decides what waits for approval"),
-    DemoPerson("ops", "ops", "repairs runs, in the admin site too", ("view_*", "repair"), staff=True),
+    DemoPerson(
+        "ops",
+        "ops",
+        "repairs runs, in the admin site too",
+        ("view_*", "repair", "*_schedule", "*_queuelimit", "*_graphstop"),
+        staff=True,
+    ),
     DemoPerson("auditor", "auditors", "reads every run and its trail", ("view_*", "audit")),
     DemoPerson("requester", None, "asked for the brief, and may not approve it"),
 )
@@ -69,12 +76,7 @@ def _permissions(patterns: tuple[str, ...]) -> list[Permission]:
     return [
         permission
         for permission in Permission.objects.filter(content_type__app_label__in=["runs", "approvals"])
-        if any(
-            permission.codename.startswith(pattern[:-1])
-            if pattern.endswith("*")
-            else permission.codename == pattern
-            for pattern in patterns
-        )
+        if any(fnmatchcase(permission.codename, pattern) for pattern in patterns)
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from runs import Graph
 from tests.acceptance.deploys.parcel import Parcel
 
-parcel = Graph("parcel", version=1, state=Parcel, operators="ops")
+parcel = Graph("shipment", version=1, state=Parcel, operators="ops")
 
 
 @parcel.node

@@ -12,7 +12,7 @@ from tests.acceptance.deploys.parcel import Labelled, enter
 
 STOP = "stop"  # a file beside the diary: the migration waits until it is gone, so that it can be killed meanwhile
 
-parcel = Graph("parcel", version=2, state=Labelled, operators="ops")
+parcel = Graph("shipment", version=2, state=Labelled, operators="ops")
 
 
 @parcel.node(then=("deliver", END))

@@ -7,7 +7,7 @@ from typing import Any
 from runs import END, Graph
 from tests.acceptance.deploys.parcel import Parcel, enter
 
-parcel = Graph("parcel", version=1, state=Parcel, operators="ops")
+parcel = Graph("shipment", version=1, state=Parcel, operators="ops")
 
 
 @parcel.node(then=("carry", END))

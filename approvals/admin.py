@@ -1,0 +1,139 @@
+"""The admin site's pages of notices: where staff set up targets, and see what did not arrive."""
+
+from __future__ import annotations
+
+from typing import Any  # what the admin site passes on
+from urllib.parse import urlsplit
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+from unfold.admin import ModelAdmin
+from unfold.decorators import action, display
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+
+from approvals.models import Notice, Target
+from approvals.notices.chats import chat_at
+from approvals.notices.guard import is_allowed
+from approvals.notices.words import CHAT, OCCASIONS, TARGETS, WAITING, WEBHOOK
+from runs.engine import clock
+
+
+class TargetForm(forms.ModelForm):
+    url = forms.CharField(
+        label=_("Address"),
+        required=False,
+        max_length=2_000,
+        widget=UnfoldAdminTextInputWidget({"autocomplete": "off", "spellcheck": "false"}),
+        help_text=_("Of a webhook: https://… Of a chat: as Apprise writes it, such as slack://… It is kept sealed; "
+                    "leave this empty to keep the one there is."),
+    )  # fmt: skip
+    occasions = forms.MultipleChoiceField(
+        choices=[(word, word) for word in OCCASIONS], widget=forms.CheckboxSelectMultiple, initial=OCCASIONS
+    )
+
+    class Meta:
+        model = Target
+        fields = ("name", "channel", "url", "graph", "reviewer", "occasions", "is_on", "key_number")
+        widgets = {"channel": UnfoldAdminSelectWidget(choices=[(word, word) for word in TARGETS])}
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        url, channel = given.get("url", "").strip(), given.get("channel")
+        if url and channel == WEBHOOK:
+            _must_be_webhook(url)
+        elif url and channel == CHAT:
+            _must_be_chat(url)
+        elif not url and not self.instance.sealed:
+            raise ValidationError({"url": _("Write the address.")})
+        if not url and "channel" in self.changed_data and self.instance.sealed:
+            raise ValidationError({"url": _("Another channel needs another address.")})
+        return given
+
+    def save(self, commit: bool = True) -> Target:
+        if url := self.cleaned_data.get("url", "").strip():
+            self.instance.url = url
+        return super().save(commit)
+
+
+def _must_be_webhook(url: str) -> None:
+    """What can be told from the text; where it leads is checked at each connection (notices/guard.py)."""
+    parts, networks = urlsplit(url), settings.DURABLEWEB["notice_networks"]
+    schemes = ("https", "http") if networks else ("https",)
+    if parts.scheme not in schemes or not parts.hostname or parts.username:
+        raise ValidationError({"url": _("A webhook's address begins with https://, and holds no password.")})
+    host = parts.hostname.strip("[]")
+    is_number = host.replace(".", "").isdigit() or ":" in host
+    if (is_number and not is_allowed(host, networks)) or host == "localhost":
+        raise ValidationError(
+            {"url": _("This address is inside; name its network in DURABLEWEB_NOTICE_NETWORKS.")}
+        )
+
+
+def _must_be_chat(url: str) -> None:
+    if chat_at(url) is None:
+        raise ValidationError({"url": _("Apprise does not know such an address; see its list of services.")})
+
+
+@admin.register(Target)
+class TargetAdmin(ModelAdmin):
+    form = TargetForm
+    list_display = ("name", "channel", "shown_url", "is_on", "state", "last_error", "sent_at")
+    list_filter = ("channel", "is_on")
+    readonly_fields = ("shown_url", "key", "failing_since", "last_error", "sent_at")
+    actions = ("try_again",)
+
+    @display(description=_("address"))
+    def shown_url(self, target: Target) -> str:
+        return target.shown_url if target.pk else "-"
+
+    @display(description=_("signing key"))
+    def key(self, target: Target) -> str:
+        return target.signing_key if target.pk and target.channel == WEBHOOK else "-"
+
+    @display(description=_("state"), label={"failing": "danger", "works": "success", "not tried": "info"})
+    def state(self, target: Target) -> str:
+        return "failing" if target.failing_since else "works" if target.sent_at else "not tried"
+
+    @action(description=_("Send what waits now"))
+    def try_again(self, request: HttpRequest, targets: Any) -> None:
+        waiting = Notice.objects.filter(target__in=targets, status=WAITING)
+        count = waiting.update(send_at=clock.now())
+        self.message_user(request, _("%(count)s notices are sent now.") % {"count": count})
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Target | None = None) -> tuple[str, ...]:
+        """Who may only look does not see the key."""
+        may_change = self.has_change_permission(request, obj)
+        return tuple(name for name in self.readonly_fields if may_change or name != "key")
+
+    def get_fields(self, request: HttpRequest, obj: Target | None = None) -> list[str]:
+        shown = list(self.get_readonly_fields(request, obj))
+        if not self.has_change_permission(request, obj):
+            return ["name", "channel", "graph", "reviewer", "is_on", *shown]
+        return [*TargetForm.Meta.fields, *shown]
+
+
+@admin.register(Notice)
+class NoticeAdmin(ModelAdmin):
+    """To look at: notices come and go with what they tell of."""
+
+    list_display = ("approval", "occasion", "channel", "to", "status", "tries", "send_at", "error")
+    list_filter = ("status", "channel", "occasion")
+    list_select_related = ("approval", "person", "target")
+    ordering = ("-made_at",)
+
+    @display(description=_("to"))
+    def to(self, notice: Notice) -> str:
+        return str(notice.person or notice.target)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Notice | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Notice | None = None) -> bool:
+        return False

@@ -1,0 +1,127 @@
+"""Whom an occasion is told: found out by a chore, when it is told, from who may decide then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from approvals import who
+from approvals.models.activity import Activity
+from approvals.models.approval import Approval
+from approvals.models.notice import Notice, NoticeWish, Occasion
+from approvals.models.target import Target
+from approvals.notices import words
+from runs.engine import clock
+from runs.engine.durably import durably
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from django.contrib.auth.models import User
+    from django.db.models import QuerySet
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """People by mail, told apart by `round`; nobody is told the same twice."""
+
+    people: Iterable[User] = ()
+    round: int = 0
+
+
+def address(pk: int) -> None:
+    """Write a notice for each who is to hear of it, once, and note that it was done: one transaction."""
+    durably(lambda: _address(pk))
+
+
+@transaction.atomic
+def _address(pk: int) -> None:
+    occasion = Occasion.objects.select_for_update().get(pk=pk)
+    if occasion.look_at is None:
+        return
+    approval = Approval.objects.for_page().get(pk=occasion.approval_id)
+    if _is_still_so(approval, occasion):
+        now = clock.now()
+        to = _people(approval, occasion)
+        wanted = _who_wants(to.people, occasion.kind)
+        rows = [_notice(approval, occasion, to.round, now, channel=words.MAIL, person=one) for one in wanted]
+        names = {row.name for row in approval.reviewers.all() if not row.excluded}
+        rows += [
+            _notice(approval, occasion, occasion.seq, now, channel=target.channel, target=target)
+            for target in Target.objects.filter(is_on=True)
+            if target.wants(approval, occasion.kind, names)
+        ]
+        Notice.objects.bulk_create(rows, ignore_conflicts=True)
+    Occasion.objects.filter(pk=pk).update(look_at=None)
+
+
+def _is_still_so(approval: Approval, occasion: Occasion) -> bool:
+    """What asks is for nothing once it is decided; what tells of a decision, once that was undone."""
+    if occasion.kind in words.WHILE_OPEN:
+        return approval.is_open
+    if occasion.kind == words.DECIDED:
+        return approval.conclusion is not None and approval.conclusion.seq == occasion.seq
+    if occasion.kind == words.REOPENED:
+        return approval.is_open and approval.notices.filter(occasion=words.DECIDED).exists()
+    return not approval.is_open
+
+
+def _people(approval: Approval, occasion: Occasion) -> Address:
+    kind = occasion.kind
+    if kind in (words.ASKED, words.ESCALATED):
+        on_table = approval.amendment.seq if approval.amendment is not None else 0
+        told = approval.notices.filter(occasion=words.ASKED, person__isnull=False).values("person")
+        asked = _undecided(approval)
+        if kind == words.ESCALATED:
+            asked = asked.exclude(pk__in=told)
+        return Address(asked, on_table)
+    if kind == words.REMINDED:
+        people = [approval.assignee] if approval.assignee is not None else _undecided(approval)
+        return Address(people, occasion.seq)
+    if kind == words.ASSIGNED:
+        row = Activity.objects.select_related("to").get(approval=approval, seq=occasion.seq)
+        return Address([row.to] if row.to is not None and row.to_id != row.by_id else [], occasion.seq)
+    if kind in (words.DECIDED, words.EXPIRED):
+        decider = approval.conclusion.by_id if approval.conclusion is not None else None
+        requesters = {
+            one.pk: one for one in (approval.run.created_by, approval.run.on_behalf_of) if one is not None
+        }
+        return Address([one for pk, one in requesters.items() if pk != decider], occasion.seq)
+    return Address()
+
+
+def _undecided(approval: Approval) -> QuerySet[User]:
+    return who.able(approval).exclude(pk__in=approval.votes.values("by"))
+
+
+def _who_wants(people: Iterable[User], kind: str) -> list[User]:
+    """Those whose account is in use, who have an address, and have not said that they want no mail of this."""
+    found = [one for one in people if one.is_active and one.email]
+    wishes = NoticeWish.objects.filter(person__in=[one.pk for one in found])
+    unwanted = {wish.person_id for wish in wishes if kind in wish.unwanted}
+    return [one for one in found if one.pk not in unwanted]
+
+
+def _notice(
+    approval: Approval,
+    occasion: Occasion,
+    number: int,
+    now: datetime,
+    *,
+    channel: str,
+    person: User | None = None,
+    target: Target | None = None,
+) -> Notice:
+    return Notice(
+        approval=approval,
+        occasion=occasion.kind,
+        round=number,
+        channel=channel,
+        person=person,
+        target=target,
+        made_at=now,
+        send_at=now,
+    )

@@ -1,0 +1,137 @@
+"""The ways a notice goes: by mail, to a chat, to a webhook. Each sends one, or raises NotSent."""
+
+from __future__ import annotations
+
+import json
+import smtplib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import formatdate
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin, urlsplit
+
+import httpx
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.mail import EmailMultiAlternatives
+from django.template.loader import render_to_string
+from standardwebhooks import Webhook
+
+from approvals.notices import guard, words
+from approvals.notices.chats import chat_at
+from approvals.notices.wording import event, wording
+
+if TYPE_CHECKING:
+    from approvals.models import Notice
+
+TIMEOUT_SECONDS = 10.0
+MOST_REDIRECTS = 3
+SAME_AGAIN = (307, 308)  # the redirects that keep method and body
+GONE = 410
+
+
+class NotSent(Exception):
+    """Why, in words for an operator, without the address. `is_final`: trying again would change nothing."""
+
+    def __init__(self, message: str, *, is_final: bool = False) -> None:
+        super().__init__(message)
+        self.is_final = is_final
+
+
+def send_mail(notice: Notice) -> None:
+    said = wording(notice)
+    host = urlsplit(settings.DURABLEWEB["site_url"]).hostname or "localhost"
+    told = {"said": said, "title": notice.approval.title}
+    message = EmailMultiAlternatives(
+        subject=said.subject,
+        body=render_to_string("approvals/notices/mail.txt", told),
+        to=[notice.person.email],
+        headers={
+            "Message-ID": f"<{notice.pk}@{host}>",
+            "References": f"<{notice.approval_id}@{host}>",  # one approval, one thread
+            "Date": formatdate(notice.made_at.timestamp(), localtime=False),
+            "Auto-Submitted": "auto-generated",
+            "X-Auto-Response-Suppress": "All",
+            "List-Unsubscribe": f"<{said.wishes_link}>",
+        },
+    )
+    message.attach_alternative(render_to_string("approvals/notices/mail.html", told), "text/html")
+    try:
+        message.send()
+    except smtplib.SMTPRecipientsRefused as error:
+        code = next((code for code, _said in error.recipients.values()), 0)
+        raise NotSent(f"the mail server refuses the address ({code})", is_final=500 <= code < 600) from None
+    except smtplib.SMTPResponseException as error:
+        raise NotSent(f"the mail server answered {error.smtp_code}") from None
+    except (OSError, smtplib.SMTPException) as error:
+        raise NotSent(f"the mail server cannot be reached ({type(error).__name__})") from None
+
+
+def send_chat(notice: Notice) -> None:
+    said = wording(notice)
+    lines = [notice.approval.title, said.lead, *(f"{name}: {what}" for name, what in said.facts)]
+    if said.payload:
+        lines.append(said.payload)
+    lines.append(said.link)
+    chat = chat_at(_url_of(notice))
+    if chat is None:
+        raise NotSent("Apprise does not know such an address", is_final=True)
+    with guard.outside_only():
+        try:
+            is_sent = chat.notify(title=said.subject, body="\n".join(lines))
+        except OSError:
+            is_sent = False
+    if guard.refused():
+        raise NotSent(f"refused: {guard.refused()}", is_final=True)
+    if not is_sent:
+        raise NotSent(f"{chat.service_name} did not take it")
+
+
+def send_webhook(notice: Notice) -> None:
+    """Signed anew for each try, for the signature holds its time; the id stays."""
+    body = json.dumps(event(notice), ensure_ascii=False, separators=(",", ":"))
+    at, number = datetime.now(UTC), str(notice.pk)
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "durableweb",
+        "webhook-id": number,
+        "webhook-timestamp": str(int(at.timestamp())),
+        "webhook-signature": Webhook(notice.target.signing_key).sign(number, at, body),
+    }
+    url = _url_of(notice)
+    try:
+        with guard.outside_only(), httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=False) as client:
+            status = _post(client, url, body.encode(), headers)
+    except httpx.HTTPError as error:
+        if guard.refused():
+            raise NotSent(f"refused: {guard.refused()}", is_final=True) from None
+        raise NotSent(f"no answer ({type(error).__name__})") from None
+    if not 200 <= status < 300:
+        raise NotSent(f"it answered {status}", is_final=status == GONE)
+
+
+def _post(client: httpx.Client, url: str, body: bytes, headers: dict[str, str]) -> int:
+    """The status at the end of at most three redirects that keep the body; each connection passes the guard."""
+    for _hop in range(MOST_REDIRECTS + 1):
+        with client.stream("POST", url, content=body, headers=headers) as answer:  # what it says is not read
+            if answer.status_code not in SAME_AGAIN:
+                return answer.status_code
+            onward = urljoin(url, answer.headers.get("Location", ""))
+        if urlsplit(onward).scheme not in ("https", urlsplit(url).scheme):
+            raise NotSent("it leads on to an address without https", is_final=True)
+        url = onward
+    raise NotSent(f"it leads on more than {MOST_REDIRECTS} times")
+
+
+def _url_of(notice: Notice) -> str:
+    try:
+        return notice.target.url
+    except ValidationError as error:
+        raise NotSent(" ".join(error.messages), is_final=True) from None
+
+
+SENDERS: dict[str, Callable[[Notice], None]] = {
+    words.MAIL: send_mail,
+    words.CHAT: send_chat,
+    words.WEBHOOK: send_webhook,
+}

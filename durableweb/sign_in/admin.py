@@ -1,0 +1,46 @@
+"""What administrators see of how people sign in: enough to take away a lost phone, and no secret."""
+
+from __future__ import annotations
+
+from typing import Any  # Django's admin hands over any row
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
+from django.contrib import admin
+from django.contrib.admin.exceptions import NotRegistered
+from django.http import HttpRequest
+from unfold.admin import ModelAdmin
+
+
+class Removable(ModelAdmin):
+    """Can be looked at and deleted."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class AuthenticatorAdmin(Removable):
+    fields = list_display = ("user", "type", "created_at", "last_used_at")
+    list_select_related = ("user",)
+    search_fields = ("user__username",)
+
+
+class AccountAdmin(Removable):
+    fields = list_display = ("user", "provider", "uid", "date_joined", "last_login")
+    list_select_related = ("user",)
+    search_fields = ("user__username", "uid")
+
+
+def register() -> None:
+    """In the place of allauth's own pages, which show secrets and can add providers."""
+    for model in (Authenticator, EmailAddress, SocialAccount, SocialApp, SocialToken):
+        try:
+            admin.site.unregister(model)
+        except NotRegistered:
+            pass
+    admin.site.register(Authenticator, AuthenticatorAdmin)
+    admin.site.register(SocialAccount, AccountAdmin)

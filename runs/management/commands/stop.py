@@ -1,0 +1,43 @@
+"""The stop switch of a graph."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+from typing import Any  # options are whatever the command line gives
+
+from django.core.management.base import BaseCommand, CommandError
+
+from runs import registry
+from runs.command_line import as_json, one_line_errors
+from runs.models import GraphStop, Run
+
+
+class Command(BaseCommand):
+    help = "From now on no worker takes a run of the graph, within two seconds; what is being driven goes on."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("graph", help="name of the graph")
+        parser.add_argument("--reason", default="", help="why; who looks sees it")
+        parser.add_argument("--lift", action="store_true", help="let its runs go on")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+    def handle(self, *args: Any, graph: str, reason: str, lift: bool, **options: Any) -> None:
+        with one_line_errors():
+            if lift:
+                GraphStop.objects.lift(graph)
+            else:
+                _must_be_known(graph)
+                GraphStop.objects.stop(graph, f"shell of {getpass.getuser()}", reason)
+        told = {"graph": graph, "stopped": not lift, "live": Run.objects.live().filter(graph=graph).count()}
+        state = "goes on" if lift else "is stopped"
+        self.stdout.write(as_json(told) if options["json"] else f"{graph} {state}: {told['live']} live runs")
+
+
+def _must_be_known(graph: str) -> None:
+    """A slip of the pen would stop nothing, and say that it did."""
+    known = {one.name for one in registry.served()}
+    if graph not in known and not Run.objects.filter(graph=graph.replace("\x00", "")).exists():
+        raise CommandError(
+            f"There is no graph {graph!r}. Known graphs: {', '.join(sorted(known)) or 'none'}."
+        )

@@ -1,0 +1,222 @@
+"""How many runs of a queue are driven at once, and how many start in a time: in all, and for each lane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.validators import MinValueValidator
+from django.db import connection, models
+from django.db.models import Count, Q
+
+from runs import secrets
+from runs.core.words import is_storable
+from runs.engine import clock
+from runs.errors import Conflict, Invalid, Missing
+from runs.models.run import LONGEST_LANE, LONGEST_REASON, Run, RunQuerySet
+from runs.models.statuses import CREATED, RUNNING
+
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+NUMBERS = ("at_once", "at_once_a_lane", "starts", "starts_a_lane", "per_seconds")
+
+# Lanes with a due run: each is found by one step in the index run_in_lane, however many runs it has.
+LANES = """
+WITH RECURSIVE found(lane) AS (
+  SELECT MIN(lane) FROM runs_run WHERE queue = %s AND lane <> '' AND wake_at IS NOT NULL AND wake_at <= %s
+  UNION ALL
+  SELECT (SELECT MIN(r.lane) FROM runs_run r WHERE r.queue = %s AND r.lane <> '' AND r.lane > found.lane
+          AND r.wake_at IS NOT NULL AND r.wake_at <= %s)
+  FROM found WHERE found.lane IS NOT NULL
+) SELECT lane FROM found WHERE lane IS NOT NULL"""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What may be taken from a queue now. Lanes: `full` have as many as may be, of `spent` none may start."""
+
+    any: bool
+    may_start: bool
+    full: frozenset[str]
+    spent: frozenset[str]
+
+    def admits(self) -> Q:
+        if not self.any:
+            return Q(pk__in=[])
+        found = Q() if self.may_start else ~Q(status=CREATED)
+        if self.full:
+            found &= ~Q(lane__in=self.full)
+        if self.spent and self.may_start:
+            found &= ~Q(lane__in=self.spent, status=CREATED)
+        return found
+
+
+class QueueLimitQuerySet(models.QuerySet["QueueLimit"]):
+    def put(self, queue: str, **numbers: int | None) -> QueueLimit:
+        """Set the limits of a queue; what is not named is unlimited. Raises Invalid naming the fields."""
+        secrets.refuse(queue, "queue")
+        made = QueueLimit(queue=queue, **numbers)
+        try:
+            made.full_clean(validate_unique=False)
+        except ValidationError as error:
+            raise Invalid(f"Queue {queue!r}: {' '.join(error.messages)}", error.message_dict) from error
+        values = {name: getattr(made, name) for name in NUMBERS}
+        return self.update_or_create(queue=queue, defaults=values)[0]
+
+
+class QueueLimit(models.Model):
+    queue = models.CharField(max_length=50, unique=True)
+    at_once = models.PositiveIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(1)], help_text="Runs driven at a time."
+    )
+    at_once_a_lane = models.PositiveIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(1)], help_text="The same of each lane."
+    )
+    starts = models.PositiveIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(1)], help_text="Runs that begin in a period."
+    )
+    starts_a_lane = models.PositiveIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(1)], help_text="The same of each lane."
+    )
+    per_seconds = models.PositiveIntegerField(
+        default=60, validators=[MinValueValidator(1)], help_text="How long the period is."
+    )
+    free_at = models.DateTimeField(
+        default=NEVER, editable=False, help_text="When the starts so far are made up for."
+    )
+
+    objects = QueueLimitQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(queue__regex=r"\S"), name="limit_queue_not_blank"),
+            models.CheckConstraint(condition=Q(per_seconds__gte=1), name="limit_has_a_period"),
+        ]
+
+    def __str__(self) -> str:
+        return self.queue
+
+    def clean(self) -> None:
+        if all(getattr(self, name) is None for name in NUMBERS[:-1]):
+            raise ValidationError("Give at least one number, or remove the limit.")
+
+    def room(self, now: datetime) -> Room:
+        """By what is committed: under the lock of this row, and counted after it, nobody else takes one meanwhile."""
+        driven = Run.objects.filter(status=RUNNING, queue=self.queue, leased_by__isnull=False)
+        room, full, spent = True, [], []
+        if self.at_once is not None:
+            room = driven.count() < self.at_once
+        if self.at_once_a_lane is not None:
+            by_lane = driven.exclude(lane="").order_by().values_list("lane").annotate(runs=Count("pk"))
+            full = [lane for lane, runs in by_lane if runs >= self.at_once_a_lane]
+        if self.starts_a_lane is not None:
+            late = now + self._slack(self.starts_a_lane)
+            spent = self.uses.filter(free_at__gt=late).exclude(lane="").values_list("lane", flat=True)
+        may_start = self.starts is None or self.free_at <= now + self._slack(self.starts)
+        return Room(room, may_start, frozenset(full), frozenset(spent))
+
+    def next_of(self, runs: RunQuerySet, now: datetime, order: list[str]) -> Run | None:
+        """The run to take, locked, under the lock of this row. A run that a dead worker left frees what it held."""
+        locked = {"skip_locked": True, "of": ("self",)}
+        left = runs.filter(leased_by__isnull=False).order_by("wake_at").select_for_update(**locked).first()
+        if left is not None:
+            return left
+        room = self.room(now)
+        if not room.any:
+            return None
+        free = runs.filter(room.admits(), leased_by=None).order_by(*order)
+        for lane in self._lanes(now):
+            if lane not in room.full:
+                run = free.filter(lane=lane).select_for_update(**locked).first()
+                if run is not None:
+                    return run
+        return None
+
+    def took(self, lane: str, starts: bool, now: datetime) -> None:
+        """Count a claim; `starts`: it is the run's first one."""
+        if starts and self.starts is not None:
+            self.free_at = max(self.free_at, now) + self._each(self.starts)
+            QueueLimit.objects.filter(pk=self.pk).update(free_at=self.free_at)
+        use, _ = LaneUse.objects.get_or_create(limit=self, lane=lane, defaults={"served_at": now})
+        if starts and self.starts_a_lane is not None:
+            use.free_at = max(use.free_at, now) + self._each(self.starts_a_lane)
+        LaneUse.objects.filter(pk=use.pk).update(served_at=now, free_at=use.free_at)
+
+    def _lanes(self, now: datetime) -> list[str]:
+        """Those with a due run, the one that was served longest ago first; runs without a lane are one of them."""
+        moment = connection.ops.adapt_datetimefield_value(now)
+        with connection.cursor() as cursor:
+            cursor.execute(LANES, [self.queue, moment, self.queue, moment])
+            lanes = ["", *(row[0] for row in cursor.fetchall())]
+        served = dict(self.uses.values_list("lane", "served_at")) if len(lanes) > 1 else {}
+        return sorted(lanes, key=lambda lane: (served.get(lane, NEVER), lane))
+
+    def _each(self, number: int) -> timedelta:
+        return timedelta(seconds=self.per_seconds) / number
+
+    def _slack(self, number: int) -> timedelta:
+        """How far ahead the starts so far may reach while one more still fits into the period."""
+        return timedelta(seconds=self.per_seconds) - self._each(number)
+
+
+class LaneUse(models.Model):
+    """When a lane of a limited queue was served, so that the next one is another's."""
+
+    limit = models.ForeignKey(QueueLimit, on_delete=models.CASCADE, related_name="uses", db_index=False)
+    lane = models.CharField(max_length=LONGEST_LANE, blank=True)
+    served_at = models.DateTimeField()
+    free_at = models.DateTimeField(default=NEVER)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["limit", "lane"], name="lane_use_once")]
+
+    def __str__(self) -> str:
+        return f"{self.limit} {self.lane}"
+
+    @classmethod
+    def forget_old(cls, now: datetime) -> None:
+        """Lanes that were not served for a day."""
+        cls.objects.filter(served_at__lt=now - timedelta(days=1), free_at__lt=now).delete()
+
+
+class GraphStopQuerySet(models.QuerySet["GraphStop"]):
+    def stop(self, graph: str, by: str, reason: str) -> GraphStop:
+        """From now on no worker takes a run of the graph; what is driven goes on. Raises Invalid, Conflict."""
+        self.refuse_unfit(graph, reason)
+        defaults: dict[str, Any] = {"by": by[:200], "reason": reason, "at": clock.now()}
+        made, new = self.get_or_create(graph=graph, defaults=defaults)
+        if not new:
+            raise Conflict(f"Graph {graph} was stopped by {made.by} already: {made.reason}")
+        return made
+
+    def refuse_unfit(self, graph: str, reason: str) -> None:
+        """Raises Invalid naming the fields that do not fit."""
+        said = {}
+        if not graph.strip() or len(graph) > 100 or not is_storable(graph):
+            said["graph"] = ["Give the name of a graph."]
+        if not reason.strip() or len(reason) > LONGEST_REASON or not is_storable(reason):
+            said["reason"] = [f"Say why, in at most {LONGEST_REASON} characters."]
+        if said:
+            raise Invalid(" ".join(f"{name}: {' '.join(words)}" for name, words in said.items()), said)
+        secrets.refuse(graph, "graph")
+        secrets.refuse(reason, "reason")
+
+    def lift(self, graph: str) -> None:
+        if not self.filter(graph=graph).delete()[0]:
+            raise Missing(f"Graph {graph!r} is not stopped.")
+
+
+class GraphStop(models.Model):
+    graph = models.CharField(max_length=100, unique=True)
+    reason = models.TextField()
+    by = models.CharField(max_length=200, editable=False)
+    at = models.DateTimeField(editable=False)
+
+    objects = GraphStopQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(graph__regex=r"\S"), name="stop_graph_not_blank")]
+
+    def __str__(self) -> str:
+        return self.graph

@@ -1,0 +1,54 @@
+"""A receiver of notices on loopback: takes what is posted, or answers as it is told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Receiver:
+    """`answers` are used one a request, the last one for ever: a status, or (status, location)."""
+
+    def __init__(self, *answers: int | tuple[int, str]) -> None:
+        self.answers = list(answers or (200,))
+        self.got: list[tuple[str, dict[str, str], bytes]] = []
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/hook"
+
+
+@contextmanager
+def receiving(receiver: Receiver) -> Iterator[Receiver]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            receiver.got.append(
+                (self.path, {name.lower(): value for name, value in self.headers.items()}, body)
+            )
+            answer = receiver.answers.pop(0) if len(receiver.answers) > 1 else receiver.answers[0]
+            status, location = answer if isinstance(answer, tuple) else (answer, "")
+            self.send_response(status)
+            if location:
+                self.send_header("Location", location)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_GET = do_POST
+
+        def log_message(self, *_given: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    receiver.port = server.server_address[1]
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield receiver
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(30)

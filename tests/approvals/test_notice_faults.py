@@ -1,0 +1,115 @@
+"""E14, E15 of notices: killed, or failed by the database, at every statement.
+
+A change and its occasion are one, each person is told once in the outbox, and what was to be sent is sent.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import count
+
+import pytest
+
+from approvals.models import Approval, Decision, Notice, Occasion
+from approvals.notices import channels
+from approvals.notices.addressing import address
+from approvals.notices.sending import send
+from runs import chores
+from runs.engine import clock
+from runs.testing import fail_at_statements, kill_at_statements
+from tests.approvals.cases import ask
+from tests.runs.driving import pass_time
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+numbers = count(1)
+
+
+@pytest.fixture(autouse=True)
+def on(settings, person):
+    settings.DURABLEWEB = settings.DURABLEWEB | {"site_url": "https://approvals.example"}
+    person("ada", "pm")
+    person("bob", "pm")
+    yield
+    clock.AHEAD = timedelta()
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch):
+    """Where each mail that goes, also from a child process, leaves the id of its notice."""
+    file = tmp_path / "sent"
+    file.touch()
+
+    def sends(notice):
+        with file.open("a") as lines:
+            lines.write(f"{notice.pk}\n")
+
+    monkeypatch.setitem(channels.SENDERS, "mail", sends)
+    return file
+
+
+def decide():
+    from django.contrib.auth.models import User
+
+    approval, ada = ask(), User.objects.get(username="ada")
+    key = f"op-{next(numbers)}"
+    return str(approval.pk), lambda: Approval.objects.get(pk=approval.pk).decide(
+        by=ada, verdict="approve", operation_id=key
+    )
+
+
+def tell_whom():
+    approval = ask()
+    occasion = Occasion.objects.get(approval=approval)
+    return str(approval.pk), lambda: address(occasion.pk)
+
+
+def send_one():
+    approval = ask()
+    address(Occasion.objects.get(approval=approval).pk)
+    notice = Notice.objects.filter(approval=approval).order_by("pk").first()
+    Notice.objects.filter(approval=approval).exclude(pk=notice.pk).delete()
+    return str(approval.pk), lambda: send(notice.pk)
+
+
+def is_decided_and_noted_or_neither(pk, where):
+    decided = Decision.objects.filter(approval=pk).count()
+    assert Occasion.objects.filter(approval=pk, kind="decided").count() == decided, where
+
+
+def is_told_to_all_or_still_due(pk, where):
+    due = Occasion.objects.filter(approval=pk, look_at__isnull=False).count()
+    told = Notice.objects.filter(approval=pk).count()
+    assert (due, told) in ((1, 0), (0, 2)), where
+    while chores.are_due(clock.now()):
+        chores.do_due()
+    assert Notice.objects.filter(approval=pk).count() == 2, where
+
+
+def test_a_change_and_its_occasion_are_one_transaction():
+    assert kill_at_statements(decide, is_decided_and_noted_or_neither) > 5
+    assert fail_at_statements(decide, is_decided_and_noted_or_neither) > 5
+
+
+def test_each_is_told_once_wherever_who_addresses_dies(log):
+    assert kill_at_statements(tell_whom, is_told_to_all_or_still_due) > 3
+    assert fail_at_statements(tell_whom, is_told_to_all_or_still_due) > 3
+
+
+def test_what_was_to_be_sent_is_sent_wherever_who_sends_dies(log):
+    """At least once, always under the same id; a try that was begun is counted."""
+
+    def is_sent_in_the_end(pk, where):
+        notice = Notice.objects.get(approval=pk)
+        sent = log.read_text().split().count(str(notice.pk))
+        assert sent <= notice.tries <= 1, f"{where}: counted before it is made"
+        assert notice.status in ("waiting", "sent"), where
+        pass_time(60 * 60)
+        while chores.are_due(clock.now()):
+            chores.do_due()
+        notice.refresh_from_db()
+        assert notice.status == "sent", where
+        assert 1 <= log.read_text().split().count(str(notice.pk)) <= 2, where
+        clock.AHEAD = timedelta()
+
+    assert kill_at_statements(send_one, is_sent_in_the_end) > 3

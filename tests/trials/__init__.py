@@ -1,0 +1,1 @@
+"""An app of graphs to be tried by crashtest; a test names it in DURABLEWEB_APPS."""
