@@ -222,6 +222,8 @@ def test_a_deadline_moved_in_the_moment_it_passes_is_moved_or_has_passed(person,
     approval.refresh_from_db()
     if isinstance(moved, Exception):
         assert "Too late" in str(moved)
+        drive(approval.run)  # the other one may have come while its row was locked
+        approval.refresh_from_db()
         assert approval.outcome == "expired"
     else:
         assert (approval.outcome, approval.due_at) == ("", until)
