@@ -17,6 +17,7 @@ from tests.places import PLACES
 
 ROOT = Path(__file__).resolve().parent.parent
 IN_CI = os.environ.get("CI") == "true"
+IN_FULL = os.environ.get("CASES_IN_FULL") == "1"  # the longest cases at their full length, on a quiet machine
 
 # Before Django reads its settings. Workers of pytest-xdist and child processes inherit all of it.
 if os.environ.get("DURABLEWEB_TESTING") != "1":

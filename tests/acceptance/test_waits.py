@@ -12,12 +12,13 @@ from runs.engine.verify import first_bad_row
 from runs.models import Run
 from tests.acceptance.installation import ended, until, working
 from tests.acceptance.naps.graphs import naps
+from tests.conftest import IN_FULL
 from tests.runs.driving import registered
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.acceptance]
 
-ROUNDS = 3
-LATE = timedelta(seconds=15)
+ROUNDS = 20 if IN_FULL else 3
+LATE = timedelta(seconds=1 if IN_FULL else 15)  # whatever else this machine does
 
 
 def is_asleep(run: Run, nap: int) -> bool:
@@ -28,8 +29,7 @@ def is_asleep(run: Run, nap: int) -> bool:
 def test_a_timer_fires_at_its_time_and_never_before(process_environment, tmp_path):
     """E17, E19, S1, S3: the workers are idle whenever a timer ends or a signal comes.
 
-    That takes well under a second, and longer where the machine has much else to do. The signal of every other round
-    is sent while the run still sleeps. The middle one of three delays is compared.
+    The signal of every other round is sent while the run still sleeps. The middle one of the delays is compared.
     """
     with working(process_environment, tmp_path, apps="tests.acceptance.naps", workers=3) as work:
         with registered(naps):

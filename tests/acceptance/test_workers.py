@@ -14,6 +14,7 @@ from runs.models import Worker
 from runs.work.process_tree import is_alive, wait_until_gone
 from tests.acceptance.graphs import deadly, patient, stuck
 from tests.acceptance.installation import Work, begin, diary, driver_of, ended, kill, until, working
+from tests.conftest import IN_FULL
 from tests.runs.driving import registered
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.acceptance]
@@ -21,6 +22,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.acceptance]
 SHORT_LEASE = {"lease_seconds": 5, "workers": 3}
 DEFAULT_LEASE = {"lease_seconds": 60, "workers": 3}
 GOOD_RUNS = 100
+SECONDS = 5.0 if IN_FULL else 0.1  # that each of their three nodes takes
 
 
 def test_the_process_that_executes_a_node_is_killed_and_so_is_the_one_that_recovers(
@@ -75,9 +77,9 @@ def test_a_poison_run_is_failed_and_its_neighbours_complete(process_environment,
     A node over its limit costs its worker process, and none of the neighbours either (E4).
     """
     with working(process_environment, tmp_path, **SHORT_LEASE) as work:
-        good = [begin(patient, tmp_path, seconds=0.1, rounds=3) for _ in range(GOOD_RUNS // 2)]
+        good = [begin(patient, tmp_path, seconds=SECONDS, rounds=3) for _ in range(GOOD_RUNS // 2)]
         poison, over_limit = begin(deadly, tmp_path), begin(stuck, tmp_path)
-        good += [begin(patient, tmp_path, seconds=0.1, rounds=3) for _ in range(GOOD_RUNS // 2)]
+        good += [begin(patient, tmp_path, seconds=SECONDS, rounds=3) for _ in range(GOOD_RUNS // 2)]
         poison = ended(poison)
         assert (poison.status, poison.error_kind, poison.step, poison.node) == ("failed", "poison", 1, "die")
         last = poison.checkpoints.filter(kind="claim").order_by("-seq").first()

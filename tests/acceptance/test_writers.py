@@ -10,12 +10,12 @@ import pytest
 
 from runs.engine.verify import first_bad_row
 from runs.models import Run
-from tests.conftest import ROOT
+from tests.conftest import IN_FULL, ROOT
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.acceptance, pytest.mark.sqlite_only]
 
 WRITERS = 8
-SECONDS = 20
+SECONDS = 60 if IN_FULL else 20
 LONGEST_WAIT_SECONDS = 2.0
 
 

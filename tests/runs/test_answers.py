@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from datetime import timedelta
 
@@ -16,11 +15,12 @@ from runs.core.outcomes import Waits
 from runs.engine.claim import Claimer
 from runs.errors import Conflict, Missing
 from runs.models import LedgerEntry, Run
+from tests.conftest import IN_FULL
 from tests.runs.driving import answer, claim, drive, pass_call, pass_time, registered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ROUNDS = int(os.environ.get("RACE_ROUNDS", "40"))  # RACE_ROUNDS=1000 is case E18 in full
+ROUNDS = 1_000 if IN_FULL else 40  # case E18
 
 
 class Log(BaseModel):
