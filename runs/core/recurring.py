@@ -119,6 +119,8 @@ def declared(
     graph: Graph, cron: str, zone: str, name: str, catch_up: str, most: int, fn: Callable[[datetime], Any]
 ) -> Every:
     """Checks what an author wrote. Raises GraphError naming file and function."""
+    if not inspect.isfunction(fn):
+        raise GraphError(f"graph {graph.name!r}: {fn!r}: a schedule is a plain function of exactly (slot)")
     where = f"{fn.__code__.co_filename}, {fn.__name__!r}"
     for field, fault in faults(cron, zone, name, catch_up, most):
         raise GraphError(f"{where}: {'tz' if field == 'zone' else field}: {fault}")
