@@ -129,7 +129,7 @@ def test_what_an_author_declares_wrongly_names_file_and_function():
         (lambda: graph.every("0 9 * * *")(nightly), "has a schedule 'nightly' already"),
         (lambda: graph.every("never", name="b")(nightly), "cron: 'never' is no cron expression"),
         (lambda: graph.every("0 9 * * *", tz="Mars", name="b")(nightly), "tz: 'Mars' is no time zone"),
-        (lambda: graph.every("0 9 * * *", name="b")(lambda: {}), r"exactly \(slot\)"),
+        (lambda: graph.every("0 9 * * *", name="b")(lambda: {"n": 1}), r"exactly \(slot\)"),
     ):
         with pytest.raises(GraphError, match=said) as refused:
             again()
