@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
 
 from runs.core import codec
 
@@ -66,8 +65,7 @@ class Link:
             self.moment,
             self.body_digest,
         ]
-        text = f"{codec.encode(words)[:-1]},{self.entries}]"
-        self.digest = hashlib.sha256(text.encode()).hexdigest()
+        self.digest = codec.digest(f"{codec.encode(words)[:-1]},{self.entries}]")
         return self
 
 
@@ -80,13 +78,7 @@ def moment(at: datetime | None) -> str | None:
     if at is None:
         return None
     utc = at if at.tzinfo is UTC else at.astimezone(UTC)
-    second = _second(utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second)
-    return f"{second}.{utc.microsecond:06d}Z"
-
-
-@lru_cache(maxsize=8)  # many steps are in the same second
-def _second(year: int, month: int, day: int, hour: int, minute: int, second: int) -> str:
-    return f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}"
+    return f"{utc.isoformat(timespec='microseconds')[:26]}Z"
 
 
 def entry_line(

@@ -71,18 +71,17 @@ class Parked:
 _own = threading.local()  # this thread's connection: Django's own way to it takes a tenth of a step
 PROGRESS = ", attempt = 0, deaths = 0, silent = 0"
 AT = list(CHECKPOINT).index("at")
-MOMENTS = {name for name, kind in RUN.items() if kind == "timestamptz"}
 
 
 def advance(fence: int, seq: int, changes: Mapping[str, Any], link: Link, progress: bool = False) -> bool:
     """One transition by the worker that holds the run: the Run moves and its sealed checkpoint is added, or neither.
 
-    Fence and seq together say that it is still running: what else changes the status moves one of them. `progress`
-    also sets the counts of tries and deaths to 0.
+    Fence and seq together say that it is still running: what else changes the status moves one of them. `progress` is
+    a step from node to node: it sets no moment, and the counts of tries and deaths to 0.
     """
     names = tuple(changes)
-    values = list(changes.values())
-    parked = "wake_at" in changes and isinstance(changes["wake_at"], Parked)
+    values: list[Any] = [*changes.values()]
+    parked = not progress and isinstance(changes.get("wake_at"), Parked)
     if parked:
         place = names.index("wake_at")
         waits = values[place]
@@ -105,7 +104,7 @@ def advance(fence: int, seq: int, changes: Mapping[str, Any], link: Link, progre
                 raise error
     update, insert = _two_statements(names, parked, progress)
     row[AT] = f"{link.moment[:10]} {link.moment[11:-1]}"  # as Django's backend writes it: no zone
-    if not MOMENTS.isdisjoint(changes):
+    if not progress:  # else there is no moment among them
         values = list(map(_sqlite_value, values))
     digits = link.run.replace("-", "")
     moved = (update, [*values, digits, fence, seq]), (insert, [digits, *row])
