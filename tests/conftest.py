@@ -37,6 +37,7 @@ if os.environ.get("DURABLEWEB_TESTING") != "1":
 elif _worker := os.environ.get("PYTEST_XDIST_WORKER"):  # a database file, blobs and mail of its own
     os.environ["DJANGO_SETTINGS_MODULE"] = "durableweb.settings"
     os.environ["DURABLEWEB_HOME"] = os.path.join(os.environ["DURABLEWEB_HOME"], _worker)
+    os.makedirs(os.environ["DURABLEWEB_HOME"], mode=0o700, exist_ok=True)
 
 
 def pytest_configure(config: pytest.Config) -> None:

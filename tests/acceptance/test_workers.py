@@ -95,7 +95,9 @@ def test_a_poison_run_is_failed_and_its_neighbours_complete(process_environment,
         over_limit = ended(over_limit)
         assert (over_limit.error_kind, over_limit.deaths) == ("exhausted", 0)
         claims = over_limit.checkpoints.filter(kind="claim").count()
-        assert 1 <= diary(tmp_path, "stuck") <= claims <= 2, "perhaps once beside the poison, which cut it off"
+        assert 1 <= diary(tmp_path, "stuck") <= claims <= 2, (
+            "perhaps once beside the poison, which cut it off"
+        )
         assert "for a thread of it is lost" in work.log
         assert "Watchdog" not in work.log
 
