@@ -30,5 +30,9 @@ class Count:
 
 def counted(rows: QuerySet) -> Count:
     """One statement, which ends soon however many rows there are, if they come in an order that an index has."""
-    found = rows[: MOST + 1].count()
+    return cut(rows[: MOST + 1].count())
+
+
+def cut(found: int) -> Count:
+    """Of rows of which no more than MOST + 1 were looked for."""
     return Count(min(found, MOST), found > MOST)

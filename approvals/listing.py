@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -13,11 +13,11 @@ from django.core.cache import cache
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext_lazy as _
 
-from approvals import place
-from approvals.counting import MOST, Count, counted
+from approvals import counting, place
+from approvals.counting import Count, counted
 from approvals.filters import AGES, DEADLINES, RISK_WORDS, Filter
 from approvals.models import Approval, SavedFilter
-from approvals.models.inbox import LATER, NO_DEADLINE, OVERDUE, TODAY
+from approvals.models.inbox import LATER, NO_DEADLINE, OVERDUE, TODAY, due_group, midnight_after
 from approvals.place import Place
 from runs.engine import clock
 
@@ -111,11 +111,21 @@ class Listing:
         scope = self.filter.applied(self._scope(self.filter.scope), self.now)
         if self.is_decided:
             return self._shown(place.page_of_decided(scope, after, SHOWN + 1), Approval.objects.for_list())
-        keys = place.page(scope.filter(opened_at__lte=self.until), after, SHOWN + 1)
+        if after is None:
+            keys = [key for key, _due_at, opened_at in self._first if opened_at <= self.until][: SHOWN + 1]
+        else:
+            keys = place.page(scope.filter(opened_at__lte=self.until), after, SHOWN + 1)
         if self.until < self.now:
             keys += [key for key in self._decided_meanwhile(after) if key not in keys]
         rows = self._shown(keys, Approval.objects.for_list().by_due(self.now))
         return sorted(rows, key=place.in_order)[: SHOWN + 1]
+
+    @cached_property
+    def _first(self) -> list[tuple[UUID, datetime | None, datetime]]:
+        """(id, due_at, opened_at) of all open rows of the list, or of the first of very many: from one statement come
+        the page, the count, those of the groups and of what is new."""
+        rows = self.filter.applied(self._scope(self.filter.scope), self.now)
+        return list(rows.values_list("pk", "due_at", "opened_at")[: counting.MOST + 1])
 
     def _decided_meanwhile(self, after: Place | None) -> list[UUID]:
         decided = Approval.objects.may_decide(self.user).filter(
@@ -140,12 +150,16 @@ class Listing:
 
     @cached_property
     def _in_groups(self) -> dict[str, int]:
-        if not self.has_more and not self.filter.after:
-            return Counter(getattr(row, "due_group", "decided") for row in self.rows)
-        if self.is_decided or self.count.is_cut:
+        if self.is_decided:
+            return Counter(decided=len(self.rows)) if not self.has_more and not self.filter.after else {}
+        if self.count.is_cut:
             return {}
-        rows = self.filter.applied(self._scope(self.filter.scope), self.now).by_due(self.now)
-        return Counter(rows[:MOST].values_list("due_group", flat=True))
+        old = (due_at for _key, due_at, opened_at in self._first if opened_at <= self.until)
+        midnight = midnight_after(self.now)
+        found = Counter(due_group(due_at, self.now, midnight) for due_at in old)
+        for row in self.rows:
+            found[row.due_group] += not row.is_open  # it stays where it was
+        return found
 
     # -- the numbers ----------------------------------------------------------------------------------------
 
@@ -157,15 +171,17 @@ class Listing:
     @cached_property
     def count(self) -> Count:
         """How many the list holds in all, on this page or not."""
-        if self.filter.is_plain and not self.is_decided:
-            return next(scope.count for scope in self.scopes if scope.is_current)
-        return counted(self.filter.applied(self._scope(self.filter.scope), self.now))
+        if self.is_decided:
+            return counted(self.filter.applied(self._scope("decided"), self.now))
+        return counting.cut(len(self._first))
 
     @cached_property
     def fresh(self) -> Count:
         """How many have come since the page was made."""
         if self.until == self.now:
             return Count(0)
+        if not self.is_decided and not self.count.is_cut:
+            return Count(sum(opened_at > self.until for _key, _due_at, opened_at in self._first))
         scope = self.filter.applied(self._scope(self.filter.scope), self.now)
         return counted(scope.filter(opened_at__gt=self.until))
 
@@ -185,16 +201,21 @@ class Listing:
     def _count_of(self, scope: str) -> Count | None:
         if scope == "decided":
             return None
+        if scope == self.filter.scope and self.filter.is_plain:
+            return self.count
         if scope == "attention" and self.filter.scope != "attention":
             return self._needing_attention()
         return counted(self._scope(scope))
 
     def _needing_attention(self) -> Count:
         """Beside another scope. For it people are counted approval by approval, so with very many not each time."""
-        count = partial(counted, self._scope("attention"))
         if Approval.objects.open()[: MANY + 1].count() <= MANY:
-            return count()
-        return cache.get_or_set(f"approvals:attention:{self.user.pk}", count, REMEMBERED)
+            doubtful = Approval.objects.may_need_attention(self.now).exists()
+            return self._count_attention() if doubtful else Count(0)
+        return cache.get_or_set(f"approvals:attention:{self.user.pk}", self._count_attention, REMEMBERED)
+
+    def _count_attention(self) -> Count:
+        return counted(self._scope("attention"))
 
     @property
     def mine(self) -> Count:
@@ -210,7 +231,10 @@ class Listing:
 
     @cached_property
     def _sample(self) -> list[tuple[str, str | None, str | None]]:
-        rows = self._scope("all" if self.filter.scope == "attention" else self.filter.scope)[:SAMPLE]
+        if self.filter.is_plain and not self.is_decided:
+            rows = Approval.objects.filter(pk__in=[row[0] for row in self._first[:SAMPLE]])
+        else:
+            rows = self._scope("all" if self.filter.scope == "attention" else self.filter.scope)[:SAMPLE]
         return list(rows.values_list("graph", "run__on_behalf_of__username", "run__created_by__username"))
 
     @property

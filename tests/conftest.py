@@ -86,6 +86,9 @@ ONCE_ONLY_NAMES = (
     "test_headers",
     "test_schedule_admin",
     "test_limit_pages",
+    "test_broken_posts",  # what a page makes of a post; the verbs behind it are tested on both
+    "test_page_decisions",
+    "test_routes",
 )
 
 

@@ -86,12 +86,12 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
 
         Their number is a measure of the installation (`measures`). People are only counted where they may be too few.
         """
-        reviewers = Reviewer.objects.filter(approval=OuterRef("pk"), live=True)
-        plain = Q(excluded=False, name__in=who.ample_names())
-        few = Q(quorum__gt=who.AMPLE_QUORUM) | Q(stage__gt=1) | Exists(reviewers.exclude(plain))
-        few |= ~Exists(reviewers)
-        old = Q(due_at=None, opened_at__lt=now - OLD)
-        return self.open().alias(able=who.able_count()).filter(old | (few & Q(able__lt=F("quorum"))))
+        lacking = _may_lack_people() & Q(able__lt=F("quorum"))
+        return self.open().alias(able=who.able_count()).filter(_is_old(now) | lacking)
+
+    def may_need_attention(self, now: datetime) -> ApprovalQuerySet:
+        """The same before people are counted: where there is none of these, none needs attention."""
+        return self.open().filter(_is_old(now) | _may_lack_people())
 
     def in_scope(self, scope: str, user: who.Person, now: datetime) -> ApprovalQuerySet:
         """One of the inbox's scopes, in its order, over what `user` may see; an unknown scope raises KeyError."""
@@ -161,10 +161,30 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
         return self.filter(Exists(named))
 
 
+def _is_old(now: datetime) -> Q:
+    return Q(due_at=None, opened_at__lt=now - OLD)
+
+
+def _may_lack_people() -> Q:
+    reviewers = Reviewer.objects.filter(approval=OuterRef("pk"), live=True)
+    plain = Q(excluded=False, name__in=who.ample_names())
+    few = Q(quorum__gt=who.AMPLE_QUORUM) | Q(stage__gt=1) | Exists(reviewers.exclude(plain))
+    return few | ~Exists(reviewers)
+
+
 def midnight_after(now: datetime) -> datetime:
     """The end of today, which is that of the current time zone."""
     tomorrow = timezone.localtime(now).date() + timedelta(days=1)
     return timezone.make_aware(datetime.combine(tomorrow, time.min))
+
+
+def due_group(due_at: datetime | None, now: datetime, midnight: datetime) -> str:
+    """What `by_due` says in the database."""
+    if due_at is None:
+        return NO_DEADLINE
+    if due_at <= now:
+        return OVERDUE
+    return TODAY if due_at < midnight else LATER
 
 
 PLAIN_ID = Replace(Cast("id", CharField()), Value("-"), Value(""))

@@ -282,6 +282,7 @@ SCANNERS = (
 )
 
 
+@pytest.mark.once
 def test_opening_every_link_fifty_times_decides_nothing(on, ada, bob):
     """A2: by GET and HEAD, as mail scanners do, as a stranger and as who is signed in."""
     approval = ask()

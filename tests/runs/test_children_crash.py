@@ -11,7 +11,7 @@ from runs.engine.boundaries import boundary
 from runs.engine.ledger import RowLedger
 from runs.models import FanOut, Run
 from runs.testing import CrashFound, Unanswered, crash_everywhere, drive, go_on
-from tests.runs.driving import registered
+from tests.runs.driving import KILLS, kills_of, registered
 from tests.runs.states import Log
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -64,11 +64,11 @@ def test_the_kit_drives_a_family_with_the_answers_of_all_its_members():
 
 def test_no_kill_loses_a_childs_end_or_starts_a_child_twice():
     """R10, S2, S8, E15 with children: of the parent's process or a child's, at every boundary."""
-    report = crash_everywhere(order, {}, ANSWERS)
+    report = crash_everywhere(order, {}, ANSWERS, kills=KILLS)
     assert (report.status, report.effects) == ("completed", {"ship": 1})
     for act in ("start", "fan out", "spread"):
         assert f"{act} child" in report.boundaries and f"{act} child done" in report.boundaries
-    assert report.kills == len(report.boundaries)
+    assert report.kills == kills_of(report)
 
 
 def test_a_child_that_is_not_committed_with_its_entry_is_found_to_be_started_twice(monkeypatch):
