@@ -15,7 +15,7 @@ from tests.conftest import IN_FULL, ROOT
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.acceptance, pytest.mark.sqlite_only]
 
 WRITERS = 8
-SECONDS = 60 if IN_FULL else 20
+SECONDS = 60 if IN_FULL else 8
 LONGEST_WAIT_SECONDS = 2.0
 
 
