@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from django.utils.functional import SimpleLazyObject
 
-from approvals.counting import counted
+from approvals.counting import Count, counted_of
 from approvals.models import Approval
 
 if TYPE_CHECKING:
+    from django.contrib.auth.models import User
     from django.http import HttpRequest
 
 
@@ -18,4 +19,9 @@ def inbox(request: HttpRequest) -> dict[str, object]:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return {}
-    return {"inbox_count": SimpleLazyObject(lambda: counted(Approval.objects.mine(user).in_order()))}
+    return {"inbox_count": SimpleLazyObject(lambda: badge(user))}
+
+
+def badge(user: User) -> Count:
+    """What waits for this person: the rows, and the number, of the scope Mine."""
+    return counted_of(f"mine:{user.pk}", lambda: Approval.objects.mine(user).in_order())

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from django.core.cache import cache
 from django.utils import formats
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django.db.models import QuerySet
 
 MOST = 1_000  # nobody reads further, and the database need not count further either
+REMEMBERED = 30  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,16 @@ class Count:
 def counted(rows: QuerySet) -> Count:
     """One statement, which ends soon however many rows there are, if they come in an order that an index has."""
     return cut(rows[: MOST + 1].count())
+
+
+def counted_of(key: str, rows: Callable[[], QuerySet]) -> Count:
+    """As `counted`. That there are very many is remembered under `key`: it costs most, and stays true for a while."""
+    if cache.get(f"approvals:many:{key}"):
+        return Count(MOST, is_cut=True)
+    found = counted(rows())
+    if found.is_cut:
+        cache.set(f"approvals:many:{key}", True, REMEMBERED)
+    return found
 
 
 def cut(found: int) -> Count:

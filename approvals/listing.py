@@ -14,7 +14,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext_lazy as _
 
 from approvals import counting, place
-from approvals.counting import Count, counted
+from approvals.counting import REMEMBERED, Count, counted, counted_of
 from approvals.filters import AGES, DEADLINES, RISK_WORDS, Filter
 from approvals.models import Approval, SavedFilter
 from approvals.models.inbox import LATER, NO_DEADLINE, OVERDUE, TODAY, due_group, midnight_after
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 SHOWN = 50
 MANY = 5_000
-REMEMBERED = 30  # seconds
 SAMPLE = 250  # of so many rows the filter's form tells which graphs and people there are
 SCOPE_WORDS: dict[str, str | Promise] = {
     "mine": _("Mine"),
@@ -205,7 +204,7 @@ class Listing:
             return self.count
         if scope == "attention" and self.filter.scope != "attention":
             return self._needing_attention()
-        return counted(self._scope(scope))
+        return counted_of(f"{scope}:{self.user.pk}", lambda: self._scope(scope))
 
     def _needing_attention(self) -> Count:
         """Beside another scope. For it people are counted approval by approval, so with very many not each time."""

@@ -17,10 +17,14 @@ warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume sy
 django_application = get_asgi_application()
 
 from django.conf import settings  # noqa: E402  after Django is set up, as the routes below
+from django.db import connections  # noqa: E402
 
+from durableweb import web_connections  # noqa: E402
 from runs.live.sockets import websocket_urlpatterns  # noqa: E402
 
 settings.SECRET_KEY  # noqa: B018  a missing one ends the start, not the first sign-in
+
+web_connections.share(connections)
 
 application = ProtocolTypeRouter(
     {

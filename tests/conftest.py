@@ -55,7 +55,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if item.get_closest_marker(mark) and not item.nodeid.startswith(places):
                 raise pytest.UsageError(f"{item.nodeid} is marked {mark}: move it to {' or '.join(places)}.")
     if on_postgres():
-        other = [item for item in items if item.get_closest_marker("sqlite_only") or is_once_only(item)]
+        wanted = [item for item in items if not item.get_closest_marker("postgres_only")]
+        other = [item for item in wanted if item.get_closest_marker("sqlite_only") or is_once_only(item)]
     else:
         other = [item for item in items if item.get_closest_marker("postgres_only")]
     if other:

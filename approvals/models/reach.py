@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.core.cache import cache
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.db.models.lookups import IsNull
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from approvals.models.inbox import ApprovalQuerySet
 
 FEW = 5_000
+REMEMBERED = 300  # seconds
 
 
 def named_to(rows: ApprovalQuerySet, user: User) -> ApprovalQuerySet:
@@ -46,16 +48,24 @@ def seen_by(rows: ApprovalQuerySet, user: User, *, live: bool) -> ApprovalQueryS
 
 
 def _are_few(user: User, name: str, *ways: QuerySet) -> bool:
-    """Whether the rows of all `ways` are. Counted once a request, for either answer finds the same rows in the end."""
+    """Whether the rows of all `ways` are. Counted once a request, and where they are many less often: either answer
+    finds the same rows in the end."""
     known: dict[str, bool] = user.__dict__.setdefault("_few", {})
     if name not in known:
-        left = FEW
-        for way in ways:
-            left -= way.order_by()[: left + 1].count()
-            if left < 0:
-                break
-        known[name] = left >= 0
+        key = f"approvals:not-few:{name}:{user.pk}"
+        known[name] = not cache.get(key) and _count_to_few(ways)
+        if not known[name]:
+            cache.add(key, True, REMEMBERED)
     return known[name]
+
+
+def _count_to_few(ways: tuple[QuerySet, ...]) -> bool:
+    left = FEW
+    for way in ways:
+        left -= way.order_by()[: left + 1].count()
+        if left < 0:
+            return False
+    return True
 
 
 def _named(user: User) -> QuerySet[Reviewer]:

@@ -7,9 +7,8 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from approvals.counting import counted
+from approvals.context import badge
 from approvals.listing import Listing
-from approvals.models import Approval
 from approvals.views.fetching import toast_of
 
 if TYPE_CHECKING:
@@ -46,11 +45,7 @@ def fresh(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def count(request: HttpRequest) -> HttpResponse:
-    return render(
-        request,
-        "shared/_count.html",
-        {"inbox_count": counted(Approval.objects.mine(request.user).in_order())},
-    )
+    return render(request, "shared/_count.html", {"inbox_count": badge(request.user)})
 
 
 def _open_id(request: HttpRequest) -> str:

@@ -7,7 +7,11 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.core.cache import cache
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from approvals.context import badge
 from approvals.counting import Count, counted
 from approvals.filters import Filter
 from approvals.listing import Listing
@@ -178,6 +182,33 @@ def test_very_many_are_told_as_more_than(ada, monkeypatch):
     ask()
     assert str(counted(Approval.objects.all())) == "3+"
     assert Listing(ada, Filter()).mine == Count(3, is_cut=True)
+
+
+def test_that_there_are_very_many_is_remembered_and_never_how_few(ada, monkeypatch, settings):
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    monkeypatch.setattr("approvals.counting.MOST", 3)
+    asked = [ask() for _ in range(3)]
+    assert badge(ada) == Listing(ada, Filter()).mine == Count(3)
+    asked.append(ask())
+    assert badge(ada) == Count(3, is_cut=True)
+    with CaptureQueriesContext(connection) as captured:
+        assert badge(ada) == Count(3, is_cut=True)
+    assert len(captured) == 0
+    close(asked[0], "approved")
+    assert Listing(ada, Filter()).mine == Count(3), "the list itself is read each time"
+    cache.clear()
+    assert badge(ada) == Count(3)
+
+
+def test_that_a_person_has_very_many_is_remembered_and_hides_nothing(ada, bob, monkeypatch, settings):
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    monkeypatch.setattr(reach, "FEW", 1)
+    asked = {ask() for _ in range(3)}
+    for _ in range(2):
+        fresh = User.objects.get(pk=ada.pk)
+        for scope in ("mine", "teams", "all"):
+            assert set(Approval.objects.in_scope(scope, fresh, clock.now())) == asked
+    cache.clear()
 
 
 def test_what_an_ended_run_asked_is_not_looked_through_again(ada):

@@ -40,7 +40,7 @@ def test_every_dependency_is_pinned_and_says_why_it_is_there(requirements):
     reasons = (ROOT / "docs/dependencies.md").read_text()
     for line in (ROOT / requirements).read_text().splitlines():
         if line and not line.startswith(("#", "-r")):
-            name = re.fullmatch(r"([A-Za-z0-9-]+)(\[\w+\])?==[\w.]+", line)
+            name = re.fullmatch(r"([A-Za-z0-9-]+)(\[[\w,]+\])?==[\w.]+", line)
             assert name, f"{requirements}: {line!r} is not pinned exactly"
             assert f"\n| {name[1]} | " in reasons
 

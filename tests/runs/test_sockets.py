@@ -37,6 +37,7 @@ def write(run, state):
 
 @pytest.fixture(autouse=True)
 def own_listeners(monkeypatch) -> Listeners:
+    monkeypatch.setenv("DURABLEWEB_WEB_CONNECTIONS", "0")  # this is no web process
     fresh = Listeners()
     monkeypatch.setattr(sockets, "listeners", fresh)
     return fresh
