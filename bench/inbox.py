@@ -54,7 +54,7 @@ def in_own_process(approvals: int, repeats: int) -> dict[str, object]:
             "DURABLEWEB_HOME": home,
             "DURABLEWEB_SECRET_KEY": "only for this measurement: gX2mQ9vL4tRw7yZcB5nKd8fGpEaU6iQo",
             "DURABLEWEB_ALLOWED_HOSTS": "testserver",
-            "DURABLEWEB_TESTING": "1",
+            "DURABLEWEB_HTTPS": "0",
             "PYTHONPATH": str(ROOT),
         }
         command = [sys.executable, "-m", "bench.inbox", "--inside"]
@@ -158,13 +158,17 @@ def measure(approvals: int, repeats: int) -> dict[str, object]:
 
     django.setup()
     from django.core.management import call_command
+    from django.db import connections
     from django.test import Client
 
     from approvals.filters import Filter
     from approvals.listing import Listing
     from approvals.models import Approval
+    from durableweb import web_connections
 
+    web_connections.share(connections)  # as the web process does
     call_command("migrate", verbosity=0)
+    call_command("collectstatic", interactive=False, verbosity=0)
     begun = time.monotonic()
     people = fill(approvals)
     filled = time.monotonic() - begun
@@ -210,14 +214,16 @@ def far_down(person: object, pages: int) -> str:
 
 
 def read(client: object, address: str) -> int:
-    """One request on a connection of its own, as under ASGI (CONN_MAX_AGE is 0); ns its backend worked for it."""
+    """One request, on a connection of the pool; ns that its backend worked for it."""
     from django.db import connection
 
-    connection.close()
+    connection.close()  # as each request ends; it gets the same one back, for nobody else borrows here
+    connection.ensure_connection()
+    working = Path(f"/proc/{connection.connection.info.backend_pid}/schedstat")
+    before = int(working.read_text().split()[0])
     answer = client.get(address)
     assert answer.status_code == 200, (address, answer.status_code)
-    backend = connection.connection.info.backend_pid
-    return int(Path(f"/proc/{backend}/schedstat").read_text().split()[0])
+    return int(working.read_text().split()[0]) - before
 
 
 def timed(act: Callable[[], int], repeats: int) -> dict[str, float]:
