@@ -9,12 +9,15 @@ from enum import Enum, Flag, IntEnum, StrEnum
 from math import copysign
 from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, PrivateAttr
 from pydantic_core import TzInfo
 
+from runs.core import codec
 from runs.core.codec import BlobRef, SecretRef, storable
 from runs.core.codec_text import survives
+from runs.core.errors import CodecError
 
 
 @storable
@@ -192,3 +195,9 @@ def exactly(a: object, b: object) -> bool:
 
 def exactly_zone(a: object, b: object) -> bool:
     return type(a) is type(b) and repr(a) == repr(b) and (a is UTC) == (b is UTC)
+
+
+def refusal(value):
+    with pytest.raises(CodecError) as caught:
+        codec.flatten(value)
+    return caught.value

@@ -15,12 +15,13 @@ from runs import Graph, Retry, start, tool
 from runs.engine.row_threads import and_part
 from runs.engine.shift import Shift
 from runs.models import LedgerEntry, Run
+from tests.conftest import on_postgres
 from tests.runs.driving import registered
 from tests.runs.states import Log
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-RUNS = 500
+RUNS = 200 if on_postgres() else 500
 THREADS = 40  # rows, chores, heartbeat, the loop and those of this test; far from one for each run
 
 
@@ -104,7 +105,7 @@ def asking(url: str, limit: float) -> Graph:
     return graph
 
 
-def test_five_hundred_runs_wait_for_a_slow_model_in_one_process(slow_model):
+def test_hundreds_of_runs_wait_for_a_slow_model_in_one_process(slow_model):
     """The model answers nobody before all have asked: with fewer at once the test would never end."""
     model, most_threads = slow_model(RUNS), 0
 
