@@ -8,11 +8,12 @@ class ApprovalsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from approvals import addresses, chain, chores, live
+        from approvals import addresses, chain, chores, erasing, live
         from approvals import receivers as receivers  # importing them connects them
+        from approvals.models import Attachment
         from approvals.sight import asked_or_heard
         from approvals.sight import audience as of_approvals
-        from runs import audience, sight
+        from runs import audience, blob_holders, sight
         from runs.engine import triggers, verify
         from runs.pages import elsewhere
 
@@ -20,7 +21,8 @@ class ApprovalsConfig(AppConfig):
         audience.also(of_approvals)
         elsewhere.also(addresses.of_questions)
         verify.also(chain.first_break_of_run)
-        triggers.append_only("approvals_decision")
-        triggers.append_only("approvals_activity")
+        triggers.append_only("approvals_decision", erasing.DECISION)
+        triggers.append_only("approvals_activity", erasing.ACTIVITY)
         live.register()
         chores.register()
+        blob_holders.also(blob_holders.Holder("attachments", lambda: Attachment.objects.all(), "blob_id"))

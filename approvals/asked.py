@@ -193,7 +193,9 @@ class Asked:
 
     @property
     def meanings(self) -> dict[str, str]:
-        return {verdict: signing.meaning(verdict) for verdict in (words.APPROVE, words.REJECT, words.RESPOND)}
+        return {
+            verdict: _(signing.meaning(verdict)) for verdict in (words.APPROVE, words.REJECT, words.RESPOND)
+        }
 
     @property
     def signature(self) -> str:

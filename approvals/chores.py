@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from django.db.models import QuerySet
 
-from approvals.models import Absence, Approval, Notice, Occasion
+from approvals.models import Absence, Approval, KeptDraft, Notice, Occasion
 from approvals.models.inbox import ApprovalQuerySet
 from approvals.notices import addressing, sending
 from approvals.notices.words import WAITING
@@ -21,6 +21,7 @@ def register() -> None:
     chores.also(chores.Chore("escalations", _open, "escalate_at", _escalate))
     chores.also(chores.Chore("occasions", lambda: Occasion.objects.all(), "look_at", addressing.address))
     chores.also(chores.Chore("notices", _waiting, "send_at", sending.send, lease=SENDS_WITHIN))
+    chores.also(chores.Chore("drafts", lambda: KeptDraft.objects.all(), "forget_at", _forget))
     chores.also(chores.Chore("absences", lambda: Absence.objects.all(), "look_at", _tend))
 
 
@@ -38,6 +39,11 @@ def _remind(pk: uuid.UUID) -> None:
 
 def _escalate(pk: uuid.UUID) -> None:
     Approval.objects.get(pk=pk).escalate()
+
+
+def _forget(pk: int) -> None:
+    """Of a decided one; what was reopened meanwhile keeps it."""
+    KeptDraft.objects.filter(pk=pk, forget_at__isnull=False).delete()
 
 
 def _tend(pk: int) -> None:

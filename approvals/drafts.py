@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from approvals.contracts import sheet
 from approvals.forms.posted import FORM, JSON_VIEW, Draft, read_draft
 from approvals.forms.values import json_text
 from approvals.models import KeptDraft
@@ -67,7 +68,11 @@ def _is_edited(page: ApprovalPage, draft: Draft, table: str) -> bool:
 def give_back(approval: Approval, person: User, withdrawn: Decision) -> None:
     """After an undo: the edit, reason or answer of the decision is a draft again."""
     typed = {}
-    if withdrawn.verdict in (EDIT, RESPOND):
+    contract = approval.contract
+    if contract is not None:
+        filled = sheet.filled(contract, contract.listen(withdrawn.value))
+        typed = {"json": json_text(filled), "table": approval.payload_digest}
+    elif withdrawn.verdict in (EDIT, RESPOND):
         typed = {"json": json_text(as_json(withdrawn.value)), "table": approval.payload_digest}
     if withdrawn.verdict in (REJECT, RESPOND):
         typed["reason" if withdrawn.verdict == REJECT else "words"] = withdrawn.reason

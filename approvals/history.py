@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from approvals import words
 from approvals.forms.values import visible
+from approvals.text import respoken
 from runs.models import Checkpoint
 from runs.pages.words import person_name, status_word
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from approvals.models import Activity, Approval, Decision
+    from approvals.models import Activity, Approval, Attachment, Decision
     from runs.models import Run
 
 SHOWN = 5
@@ -152,11 +153,13 @@ class Note:
     at: datetime
     comment: str = ""
     is_comment: bool = False
+    file: Attachment | None = None
 
 
 _ICONS = {
     **{verdict: status_word(outcome).icon for verdict, outcome in _OUTCOME_OF.items()},
     words.OPENED: "waiting",
+    words.ATTACHED: "file",
     words.REMINDED: "timer",
     words.EXTENDED: "timer",
     words.ESCALATED: "users",
@@ -172,7 +175,15 @@ _ICONS = {
 
 
 def notes(approval: Approval, rows: list[Decision | Activity], user: User) -> list[Note]:
-    return [_note(row, user) for row in rows]
+    """Read with one query more where files are attached."""
+    attached = any(getattr(row, "kind", "") == words.ATTACHED for row in rows)
+    files = {file.activity_id: file for file in approval.attachments.all()} if attached else {}
+    return [
+        replace(_note(row, user), file=files.get(row.pk))
+        if getattr(row, "kind", "") == words.ATTACHED
+        else _note(row, user)
+        for row in rows
+    ]
 
 
 def _note(row: Decision | Activity, user: User) -> Note:
@@ -182,10 +193,14 @@ def _note(row: Decision | Activity, user: User) -> Note:
         if row.instead_of is not None:
             names = {"who": who, "whom": visible(person_name(row.instead_of))}
             who = _("%(who)s for %(whom)s") % names
-        return Note(_ICONS[row.verdict], row.by, f"{who} {words.DID[row.verdict]}", row.at, reason)
+        return Note(_ICONS[row.verdict], row.by, str(words.DID[row.verdict]) % {"who": who}, row.at, reason)
     if row.kind == words.COMMENTED:
         return Note("comment", row.by, who, row.at, visible(row.text), is_comment=True)
-    names = {"who": who, "to": visible(person_name(row.to)) if row.to else "", "text": visible(row.text)}
+    names = {
+        "who": who,
+        "to": visible(person_name(row.to)) if row.to else "",
+        "text": respoken(visible(row.text)),
+    }
     if row.kind == words.ASSIGNED and row.to:
         said = _("%(who)s assigned this to %(to)s") % names
     elif row.kind == words.DELEGATED:
@@ -213,6 +228,7 @@ def _note(row: Decision | Activity, user: User) -> Note:
     elif row.kind == words.CLOSED:
         said = _("The run closed this")
     else:
-        said = f"{who} {words.DID.get(row.kind, row.kind)}"
+        done = words.DID.get(row.kind)
+        said = str(done) % names if done is not None else f"{who} {row.kind}"
     remark = visible(row.text) if row.kind in (words.LATE, words.REFUSED) else ""
     return Note(_ICONS.get(row.kind, "user"), None, said, row.at, remark)

@@ -12,18 +12,21 @@ from urllib.parse import quote_plus
 
 from django.utils.translation import gettext as _
 
-from approvals import chain, words
+from approvals import chain, mentions, words
 from approvals.asked import Asked
+from approvals.contracts import sheet
 from approvals.facts import Effect, Fact, effect, facts, facts_as_typed
 from approvals.forms.posted import Draft, proposed
 from approvals.forms.values import json_text, visible
 from approvals.history import Note, Path, notes, path_of
 from approvals.markdown import rendered
+from approvals.models.deciding import VERDICT_OF
 from approvals.payload import as_json
 from approvals.refusals import must_be_revision
 from approvals.signing import Proof
 from runs.engine import clock
 from runs.errors import Conflict
+from runs.pages.words import person_name
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.utils.safestring import SafeString
 
+    from approvals.contracts.contract import Contract
+    from approvals.contracts.sheet import Card
     from approvals.models import Approval, Decision, KeptDraft
 
 IN_WORDS = {"type": "string", "format": "textarea"}  # an answer in words, where nothing was proposed
@@ -58,6 +63,12 @@ class Trouble:
     def is_text(self) -> bool:
         """What was typed is words that would be lost, not a name that is chosen again."""
         return bool(self.reason) and self.verdict != "hand_over"
+
+    @property
+    def of_comment(self) -> str:
+        if self.verdict != "comment":
+            return ""
+        return " ".join(map(str, [*self.fields.get("text", ()), *self.fields.get("files", ())]))
 
     @property
     def of_reason(self) -> str:
@@ -97,9 +108,25 @@ class ApprovalPage(Asked):
 
     @cached_property
     def facts(self) -> list[Fact]:
+        if self.contract is not None:
+            return []  # each action shows its own
         if self.given is None or self.payload is None:
             return facts(self.payload, self.proposal, self.schema)
         return facts_as_typed(self.payload, self.proposal, self.given.payload, self.schema)
+
+    @property
+    def contract(self) -> Contract | None:
+        return self.approval.contract
+
+    @cached_property
+    def cards(self) -> list[Card]:
+        """The actions of a contract: as a form while this person may answer, else with what was answered."""
+        if self.contract is None:
+            return []
+        if self.has_form:
+            return sheet.cards(self.contract, self.draft.form)
+        answered = self.approval.amendment
+        return sheet.cards(self.contract, None, answered.value if answered is not None else None)
 
     @cached_property
     def payload(self) -> Any:
@@ -152,7 +179,17 @@ class ApprovalPage(Asked):
 
     def blank(self) -> tuple[Any, Any]:
         """(payload, schema) that the form is made from."""
+        if self.contract is not None:
+            return self._sheet, sheet.schema(self.contract)
         return ("", IN_WORDS) if self.in_words else (self.payload, self.schema)
+
+    @cached_property
+    def _sheet(self) -> dict[str, Any]:
+        """What somebody else has answered stands on it, to be agreed with."""
+        answered = self.approval.amendment
+        if answered is None:
+            return sheet.blank(self.contract)
+        return sheet.filled(self.contract, self.contract.listen(answered.value))
 
     @cached_property
     def draft(self) -> Draft:
@@ -242,6 +279,10 @@ class ApprovalPage(Asked):
         return notes(self.approval, self.rows, self.user)
 
     @cached_property
+    def mentionable(self) -> list[User]:
+        return mentions.mentionable(self.approval, self.user)
+
+    @cached_property
     def path(self) -> Path:
         return path_of(self.approval.run, self.approval.decided_at)
 
@@ -254,6 +295,16 @@ class ApprovalPage(Asked):
     @property
     def is_mine(self) -> bool:
         return self.conclusion is not None and self.conclusion.by_id == self.user.pk
+
+    @property
+    def who_concluded(self) -> str:
+        """Ada approved this; You rejected this; You for Ada answered this."""
+        made = self.conclusion
+        who = _("You") if self.is_mine else person_name(made.by)
+        if made.instead_of is not None:
+            who = _("%(who)s for %(whom)s") % {"who": who, "whom": person_name(made.instead_of)}
+        verdict = VERDICT_OF.get(self.approval.outcome, words.RESPOND)
+        return str(words.DID[verdict]) % {"who": who}
 
     @property
     def may_undo(self) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any  # payloads and schemas are any JSON
 
+from django.utils.translation import gettext_lazy as _
+
 from approvals.forms.paths import ROOT, below, path_text
 from approvals.forms.problems import problems
 from approvals.forms.schemas import root_of
@@ -16,7 +18,7 @@ from approvals.forms.values import visible
 from runs.core import codec
 from runs.core.codec_tree import MARK
 from runs.core.errors import CodecError
-from runs.errors import Invalid
+from runs.errors import Invalid, told
 from runs.registry import check_payload
 
 if TYPE_CHECKING:
@@ -64,10 +66,12 @@ def read(tree: Any) -> tuple[Any, str]:
         value = as_value(tree)
         return value, codec.dumps(value)
     except CodecError as error:
-        raise Invalid(f"The payload cannot be stored: {error}", {error.path: [error.reason]}) from error
+        raise Invalid(
+            told(_("The payload cannot be stored: %(fault)s"), fault=error), {error.path: [error.reason]}
+        ) from error
     except (TypeError, RecursionError) as error:
         raise Invalid(
-            "The payload cannot be read: it is no JSON value, or nested too deeply.", {ROOT: [str(error)]}
+            _("The payload cannot be read: it is no JSON value, or nested too deeply."), {ROOT: [str(error)]}
         ) from error
 
 
@@ -119,7 +123,12 @@ def other_keys(proposed: Any, edited: Any, path: str = ROOT, *, deep: bool = Tru
     if not isinstance(proposed, dict):
         return {}
     if not isinstance(edited, dict):
-        return {path: ["This must stay an object with the keys " + ", ".join(map(str, proposed)) + "."]}
+        return {
+            path: [
+                _("This must stay an object with the keys %(keys)s.")
+                % {"keys": ", ".join(map(str, proposed))}
+            ]
+        }
     wrong: dict[str, list[str]] = {}
     for key in edited:
         if key not in proposed:
@@ -181,5 +190,9 @@ def _refuse(wrong: dict[str, list[str]]) -> None:
         return
     wrong = {path: [visible(one) for one in said] for path, said in wrong.items()}
     path, said = next(iter(wrong.items()))
-    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-    raise Invalid(f"The payload does not fit: {path}: {said[0]}{more}", wrong)
+    values = {"path": path, "fault": said[0], "more": len(wrong) - 1}
+    if len(wrong) > 1:
+        raise Invalid(
+            told(_("The payload does not fit: %(path)s: %(fault)s (and %(more)s more)"), **values), wrong
+        )
+    raise Invalid(told(_("The payload does not fit: %(path)s: %(fault)s"), **values), wrong)

@@ -9,13 +9,15 @@ from django.contrib.auth.models import Group
 from django.db.models import Q
 from django.dispatch import receiver
 
+from approvals.contracts import contract_of
+from approvals.forms.schemas import root_of
 from approvals.models import Activity, Approval, Reviewer
 from approvals.reminders import next_reminder
 from approvals.rules import unknown_here
 from approvals.stages import FIRST
 from approvals.stages import of_request as stages_of_request
 from approvals.text import storable_text
-from approvals.words import BY_DEADLINE, BY_PEOPLE, CLOSED, EXPIRED, OPENED, SUPERSEDED
+from approvals.words import BY_DEADLINE, BY_PEOPLE, CLOSED, EXPIRED, OPENED, RESPOND, SUPERSEDED
 from runs.core import codec
 from runs.core.errors import Permanent
 from runs.hooks import interrupt_closed, interrupt_opened, run_ended
@@ -35,6 +37,12 @@ def open_approval(
             f"“{request['question']}”: the rule {missing[0]} cannot be found by who decides; define it, or import it, "
             f"in the module of {run.graph}'s nodes"
         )
+    contract = contract_of(request)
+    if contract is not None and request.get("on_expiry") == "auto_approve":
+        raise Permanent(
+            f"“{request['question']}”: a request of {contract.form} form takes an answer for each action, so it cannot "
+            "be approved by itself; leave out on_expiry, or ask with another payload"
+        )
     stages = stages_of_request(request)
     first = next((number for number, stage in enumerate(stages, FIRST) if stage["needed"]), FIRST)
     escalate = request.get("escalate")
@@ -44,7 +52,7 @@ def open_approval(
         graph=run.graph,
         title=storable_text(request["question"]),
         body=storable_text(request.get("why") or ""),
-        verdicts=list(request["verdicts"]),
+        verdicts=[RESPOND] if contract is not None else list(request["verdicts"]),
         stage=first,
         stages=stages,
         quorum=stages[first - FIRST]["quorum"] if stages else request.get("quorum") or 1,
@@ -52,6 +60,7 @@ def open_approval(
         due_at=entry.due_at,
         remind_at=next_reminder(now, entry.due_at, now),
         escalate_at=now + timedelta(seconds=escalate["after"]) if escalate else None,
+        has_broken_form=bool(request.get("schema")) and not root_of(request["schema"]),
         on_expiry=request.get("on_expiry") or "expired",
         proposal_digest=codec.digest(codec.dumps(request["payload"])),
         opened_at=now,

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.utils.translation import gettext_lazy as _
+
 from approvals import who
-from approvals.text import clock_text
+from approvals.text import clock_said
 from approvals.words import ASSIGNED, BY_DEADLINE, DELEGATED, DID, SUPERSEDED
-from runs.errors import Conflict, Missing, NotAllowed
+from runs.errors import Conflict, Missing, NotAllowed, in_turn, lowered, told
 from runs.models import Run
+from runs.pages.words import status_word
 
 if TYPE_CHECKING:
+    from django.utils.functional import Promise
+
     from approvals.models import Activity, Approval, Decision
 
 
@@ -23,7 +28,7 @@ def must_see(approval: Approval, person: who.Person) -> None:
     if not who.is_person(person) or not person.is_active:
         raise NotAllowed(who.why_not(approval, person))
     if not Run.objects.visible_to(person).filter(pk=approval.run_id).exists():
-        raise Missing(f"There is no approval {approval.pk}.")
+        raise Missing(told(_("There is no approval %(id)s."), id=approval.pk))
 
 
 def must_be_allowed(approval: Approval, person: who.Person) -> who.Standing:
@@ -39,13 +44,21 @@ def must_be_open(approval: Approval) -> None:
     if approval.is_open:
         return
     if approval.conclusion is not None and approval.outcome != SUPERSEDED:
-        raise Conflict(f"{told(approval.conclusion)}; nothing was changed.")
-    word, since = approval.outcome.replace("_", " "), clock_text(approval.decided_at)
+        raise Conflict(told(_("%(what)s; nothing was changed."), what=recounted(approval.conclusion)))
+    word, since = lowered(status_word(approval.outcome).word), clock_said(approval.decided_at)
     if approval.outcome in BY_DEADLINE:
         raise TooLate(
-            f"Too late: the deadline has passed, and this is {word} since {since}; nothing was changed."
+            told(
+                _(
+                    "Too late: the deadline has passed, and this is %(word)s since %(since)s; nothing was changed."
+                ),
+                word=word,
+                since=since,
+            )
         )
-    raise Conflict(f"This is closed ({word}) since {since}; nothing was changed.")
+    raise Conflict(
+        told(_("This is closed (%(word)s) since %(since)s; nothing was changed."), word=word, since=since)
+    )
 
 
 def must_be_revision(approval: Approval, revision: int | None) -> None:
@@ -59,23 +72,31 @@ def must_be_revision(approval: Approval, revision: int | None) -> None:
     moved: dict[int, Activity | Decision] = {}
     for row in sorted(rows, key=lambda row: row.seq):
         moved.setdefault(row.revision, row)  # the row that moved the revision is the first that carries it
-    said = "; ".join(told(row) for row in moved.values()) or "it was changed"
+    said = in_turn([recounted(row) for row in moved.values()] or [_("it was changed")])
     raise Conflict(
-        f"This has changed since you looked at it (you saw revision {revision}, it is at {approval.revision}): "
-        f"{said}. Nothing was changed; look again, then decide."
+        told(
+            _(
+                "This has changed since you looked at it (you saw revision %(seen)s, it is at %(now)s): %(said)s. "
+                "Nothing was changed; look again, then decide."
+            ),
+            seen=revision,
+            now=approval.revision,
+            said=said,
+        )
     )
 
 
-def told(row: Activity | Decision) -> str:
+def recounted(row: Activity | Decision) -> Promise:
     """ada approved this with edits at 14:06:09 CET on 2026-11-26."""
-    person = row.by.get_username() if row.by is not None else "the engine"
-    if hasattr(row, "verdict"):
-        done = DID[row.verdict]
-        if row.instead_of is not None:
-            person = f"{person} for {row.instead_of.get_username()}"
-    elif row.kind in (ASSIGNED, DELEGATED) and row.to is not None:
-        given = "assigned this" if row.kind == ASSIGNED else "gave their part"
-        done = f"{given} to {row.to.get_username()}"
-    else:
-        done = DID.get(row.kind, row.kind)
-    return f"{person} {done} at {clock_text(row.at)}"
+    who: str | Promise = row.by.get_username() if row.by is not None else _("the engine")
+    if getattr(row, "verdict", "") and row.instead_of is not None:
+        who = told(_("%(who)s for %(whom)s"), who=who, whom=row.instead_of.get_username())
+    to = row.to.get_username() if not hasattr(row, "verdict") and row.to is not None else ""
+    at = clock_said(row.at)
+    if to and row.kind == ASSIGNED:
+        return told(_("%(who)s assigned this to %(to)s at %(at)s"), who=who, to=to, at=at)
+    if to and row.kind == DELEGATED:
+        return told(_("%(who)s gave their part to %(to)s at %(at)s"), who=who, to=to, at=at)
+    done = DID.get(getattr(row, "verdict", "") or row.kind)
+    what = told(done, who=who) if done is not None else f"{who} {row.kind}"
+    return told(_("%(what)s at %(at)s"), what=what, at=at)

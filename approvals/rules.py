@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any  # payloads and requests are any JSON
 
+from django.utils.translation import gettext_lazy as _
+
 from runs import registry
 from runs.core import codec, rules
 from runs.core.errors import Permanent
-from runs.errors import Invalid
+from runs.errors import Invalid, told
 from runs.secrets import guard
 
 if TYPE_CHECKING:
@@ -33,7 +35,9 @@ def judge(approval: Approval, text: str) -> Judgement:
 def must_not_object(objection: str) -> None:
     """Raises Invalid with what the policy says against a payload."""
     if objection:
-        raise Invalid(f"This may not be approved as it is: {objection}", {"$": [objection]})
+        raise Invalid(
+            told(_("This may not be approved as it is: %(why)s"), why=objection), {"$": [objection]}
+        )
 
 
 def unknown_here(run: Run, request: dict[str, Any]) -> list[str]:
@@ -46,9 +50,14 @@ def _ask(run: Run, reference: str, text: str, read: Any) -> Any:
     name = reference.partition(":")[2]
     rule = registry.rule(run.graph, run.version, reference)
     if rule is None:
-        said = (
-            f"The rule {name} of {run.graph} version {run.version} is not known here, so another payload cannot be "
-            "checked; approve or reject what stands."
+        said = told(
+            _(
+                "The rule %(rule)s of %(graph)s version %(version)s is not known here, so another payload cannot be "
+                "checked; approve or reject what stands."
+            ),
+            rule=name,
+            graph=run.graph,
+            version=run.version,
         )
         raise Invalid(said, {"$": [said]})
     try:
@@ -57,5 +66,10 @@ def _ask(run: Run, reference: str, text: str, read: Any) -> Any:
         raise Invalid(str(error), {"$": [str(error)]}) from error
     except Exception as error:  # the author's own code
         fault = guard().redact(f"{type(error).__name__}: {error}")[:300]
-        said = f"The rule {name} of {run.graph} failed on this payload ({fault}), so it cannot be approved."
+        said = told(
+            _("The rule %(rule)s of %(graph)s failed on this payload (%(fault)s), so it cannot be approved."),
+            rule=name,
+            graph=run.graph,
+            fault=fault,
+        )
         raise Invalid(said, {"$": [said]}) from error

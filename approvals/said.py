@@ -6,6 +6,8 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final  # Any: payloads are any JSON
 
+from django.utils.translation import gettext_lazy as _
+
 from approvals import payload as payloads
 from approvals.rules import judge
 from approvals.signing import Proof, sign
@@ -16,7 +18,7 @@ from runs.conf import conf
 from runs.core import codec
 from runs.core.rules import Judgement
 from runs.engine import clock
-from runs.errors import Invalid
+from runs.errors import Invalid, either, told
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -73,12 +75,16 @@ def listen(
 ) -> Said:
     """Raises Invalid, with field errors by path ($.to) for the payload and by name for the rest."""
     if verdict not in approval.verdicts:
-        fault = f"“{str(verdict)[:40]}” is not offered here; choose {' or '.join(approval.verdicts)}."
+        fault = told(
+            _("“%(verdict)s” is not offered here; choose %(offered)s."),
+            verdict=str(verdict)[:40],
+            offered=either(approval.verdicts),
+        )
         raise Invalid(fault, {"verdict": [fault]})
     if via not in VIAS:
         raise Invalid(f"via is one of {', '.join(VIAS)}, not {via!r}.", {"via": ["Unknown."]})
     if revision is not None and type(revision) is not int:
-        raise Invalid("The revision is a whole number.", {"revision": ["Write a whole number."]})
+        raise Invalid(_("The revision is a whole number."), {"revision": [_("Write a whole number.")]})
     reason = checked_text(reason, "reason")
     text = _payload_text(approval, verdict, payload)
     needs = _needs(approval, verdict, text)
@@ -120,24 +126,27 @@ def _needs(approval: Approval, verdict: str, text: str | None) -> tuple[int, ...
 def _must_have_room(text: str) -> None:
     size, most = len(text.encode()), conf.value_limit_bytes
     if size > most:
-        fault = f"This is {size:,} bytes as JSON, {most:,} bytes are the most."
-        raise Invalid(f"The payload is too large: {fault}", {"$": [fault]})
+        sizes = {"size": f"{size:,}", "most": f"{most:,}"}
+        fault = told(_("This is %(size)s bytes as JSON, %(most)s bytes are the most."), **sizes)
+        raise Invalid(told(_("The payload is too large: %(fault)s"), fault=fault), {"$": [fault]})
 
 
 def _payload_text(approval: Approval, verdict: str, payload: Any) -> str | None:
     """The canonical text of the payload sent, once it fits; None for what is on the table."""
     if verdict == REJECT or payload is AS_PROPOSED or (payload is None and verdict == APPROVE):
         if verdict in (EDIT, RESPOND):
-            fault = f"To {verdict}, send the payload that you want."
+            fault = told(_("To %(verdict)s, send the payload that you want."), verdict=verdict)
             raise Invalid(fault, {"$": [fault]})
         return None
     value, text = payloads.read(payload)
+    if verdict == RESPOND and approval.contract is not None:
+        return codec.dumps(approval.contract.fitting(value))
     if verdict == RESPOND:
         return codec.dumps(payloads.fitting_answer(approval.request, value))
     if codec.digest(text) in (approval.proposal_digest, approval.payload_digest):
         return text
     if EDIT not in approval.verdicts:
-        fault = "This payload may not be edited; approve it as it is, or reject it."
+        fault = _("This payload may not be edited; approve it as it is, or reject it.")
         raise Invalid(fault, {"$": [fault]})
     return codec.dumps(payloads.fitting(approval.request, approval.run, value))
 
@@ -149,5 +158,7 @@ def _checked_operation_id(operation_id: str | None) -> str:
         if len(operation_id) <= OPERATION_ID_LONGEST:
             secrets.refuse(operation_id, "operation_id")
             return operation_id
-    fault = f"An operation id is a text of 1 to {OPERATION_ID_LONGEST} printable characters."
+    fault = told(
+        _("An operation id is a text of 1 to %(most)s printable characters."), most=OPERATION_ID_LONGEST
+    )
     raise Invalid(fault, {"operation_id": [fault]})

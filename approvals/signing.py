@@ -11,12 +11,14 @@ from zoneinfo import ZoneInfo
 from django.contrib.auth import get_user_model
 from django.contrib.auth.hashers import check_password
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_lazy as _
 
 from approvals.models.activity import Activity
-from approvals.text import storable_text
+from approvals.text import respoken, storable_text
 from approvals.words import APPROVE, EDIT, REFUSED, REJECT
 from runs.core import codec
-from runs.errors import Invalid, NotAllowed
+from runs.errors import Invalid, NotAllowed, told
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -46,12 +48,12 @@ class WrongPassword(NotSigned):
 
 
 def meaning(verdict: str) -> str:
-    """What the signature says, to be shown before and kept after."""
+    """What the signature says: kept in English, shown in the language of who signs or reads."""
     if verdict == REJECT:
-        return "I have read this, and I reject it."
+        return gettext_noop("I have read this, and I reject it.")
     if verdict in (APPROVE, EDIT):
-        return "I have read this, and I approve that it is done exactly so."
-    return "I have read this, and this is my answer."
+        return gettext_noop("I have read this, and I approve that it is done exactly so.")
+    return gettext_noop("I have read this, and this is my answer.")
 
 
 def sign(by: User, verdict: str, password: str | None, proof: Proof | None, now: datetime) -> str:
@@ -64,9 +66,11 @@ def sign(by: User, verdict: str, password: str | None, proof: Proof | None, now:
         _must_be_password(by, password, now)
     elif proof is None:
         fault = (
-            "This is decided with a signature: give your password."
+            _("This is decided with a signature: give your password.")
             if by.has_usable_password()
-            else "This is decided with a signature, and you have no password here: first confirm that it is you."
+            else _(
+                "This is decided with a signature, and you have no password here: first confirm that it is you."
+            )
         )
         raise NotSigned(fault, {"password": [fault]})
     return codec.dumps(
@@ -84,13 +88,16 @@ def _must_be_password(by: User, password: str, now: datetime) -> None:
     wrong = Activity.objects.filter(by=by, kind=REFUSED, text__startswith=WRONG, at__gte=now - WITHIN)
     if wrong.count() >= MOST_WRONG:
         raise NotAllowed(
-            f"{MOST_WRONG} wrong passwords in a row; wait a quarter of an hour, then sign again."
+            told(
+                _("%(many)s wrong passwords in a row; wait a quarter of an hour, then sign again."),
+                many=MOST_WRONG,
+            )
         )
     person = get_user_model().objects.get(pk=by.pk)  # with the password as it is now
     if not check_password(
         password, person.password
     ):  # the user's own method may rewrite it, which ends sessions
-        fault = "This is not your password; nothing was signed."
+        fault = _("This is not your password; nothing was signed.")
         raise WrongPassword(fault, {"password": [fault]})
 
 
@@ -100,4 +107,5 @@ def printed(decision: Decision) -> str:
         return ""
     said = json.loads(decision.signature)
     at = decision.at.astimezone(ZoneInfo(said["zone"])).strftime("%H:%M:%S %Z on %Y-%m-%d")
-    return f"{said['name']} signed at {at}: “{said['meaning']}”"
+    told_so = {"name": said["name"], "at": respoken(at), "meaning": gettext(said["meaning"])}
+    return gettext("%(name)s signed at %(at)s: “%(meaning)s”") % told_so

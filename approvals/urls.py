@@ -22,6 +22,7 @@ urlpatterns = [
     path("approvals/<uuid:pk>/decision/", decision.decision, name="decision"),
     path("approvals/<uuid:pk>/undo/", decision.undo, name="undo"),
     path("approvals/<uuid:pk>/comments/", tending.comment, name="comments"),
+    path("approvals/<uuid:pk>/attachments/<int:number>/", tending.attachment, name="attachment"),
     path("approvals/<uuid:pk>/claim/", tending.claim, name="claim"),
     path("approvals/<uuid:pk>/assignment/", people.assignment, name="assignment"),
     path("approvals/<uuid:pk>/part/", people.part_given, name="part-given"),

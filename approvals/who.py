@@ -13,12 +13,16 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AnonymousUser, Group, User
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from django.utils.translation import gettext_lazy as _
 
 from approvals.models.reviewer import Reviewer, Vote
 from runs import registry
+from runs.errors import either, told
 from runs.models import Run
 
 if TYPE_CHECKING:
+    from django.utils.functional import Promise
+
     from approvals.models import Approval
 
     Person = User | AnonymousUser | None
@@ -35,11 +39,11 @@ class Standing:
     `instead_of` is who gave them their part in this one; None where they decide for themselves.
     """
 
-    refused: str = ""
+    refused: str | Promise = ""
     instead_of: User | None = None
 
 
-def why_not(approval: Approval, person: Person) -> str:
+def why_not(approval: Approval, person: Person) -> str | Promise:
     """Why `person` may not decide this, in words to that person; "" if they may. Says nothing of open or closed."""
     return standing(approval, person).refused
 
@@ -54,7 +58,11 @@ def standing(approval: Approval, person: Person) -> Standing:
     now_asked = [row for row in rows if row.stage == approval.stage and not row.excluded]
     for row in now_asked:
         if row.instead_of_id == person.pk:
-            return Standing(f"You gave your part in this to {row.name}; take it back to decide yourself.")
+            return Standing(
+                told(
+                    _("You gave your part in this to %(who)s; take it back to decide yourself."), who=row.name
+                )
+            )
     if any(row.instead_of_id is None and row.name in names for row in now_asked):
         return Standing()
     for row in now_asked:
@@ -63,32 +71,32 @@ def standing(approval: Approval, person: Person) -> Standing:
     return Standing(_not_asked(now_asked, rows, names))
 
 
-def bar(approval: Approval, person: Person) -> str:
+def bar(approval: Approval, person: Person) -> str | Promise:
     """What keeps `person` from deciding this, whoever names them; "" if nothing does."""
     return _bar(approval, person, list(approval.reviewers.all()))
 
 
-def _bar(approval: Approval, person: Person, rows: list[Reviewer]) -> str:
+def _bar(approval: Approval, person: Person, rows: list[Reviewer]) -> str | Promise:
     if not is_person(person):
-        return "Only a signed-in person can decide; sign in first."
+        return _("Only a signed-in person can decide; sign in first.")
     if not person.is_active:
-        return f"The account {person.get_username()} is switched off, so it cannot decide."
+        return told(_("The account %(who)s is switched off, so it cannot decide."), who=person.get_username())
     run = approval.run
     if run.created_by_id == person.pk:
-        return "You started this run, so somebody else has to decide (four eyes)."
+        return _("You started this run, so somebody else has to decide (four eyes).")
     if run.on_behalf_of_id == person.pk:
-        return "This run works on your behalf, so somebody else has to decide (four eyes)."
+        return _("This run works on your behalf, so somebody else has to decide (four eyes).")
     excluded = {row.name for row in rows if row.excluded}
     if excluded and not excluded.isdisjoint(names_of(person)):
-        return "You are excluded from deciding this by the author of its graph."
+        return _("You are excluded from deciding this by the author of its graph.")
     if approval.stages and any(
         vote.by_id == person.pk and vote.stage != approval.stage for vote in approval.votes.all()
     ):
-        return "You have said yes in another stage of this; each stage asks other people."
+        return _("You have said yes in another stage of this; each stage asks other people.")
     return ""
 
 
-def why_not_tend(approval: Approval, person: Person) -> str:
+def why_not_tend(approval: Approval, person: Person) -> str | Promise:
     """Why `person` may not move the deadline: for those who may decide, and the operators of the graph."""
     refused = why_not(approval, person)
     if not refused or bar(approval, person):
@@ -191,10 +199,10 @@ def able_count() -> Coalesce:
     return Coalesce(Subquery(counted), 0)
 
 
-def _not_asked(now_asked: list[Reviewer], rows: list[Reviewer], names: set[str]) -> str:
-    shown = " or ".join(dict.fromkeys(row.shown for row in now_asked if row.instead_of_id is None))
+def _not_asked(now_asked: list[Reviewer], rows: list[Reviewer], names: set[str]) -> str | Promise:
+    shown = list(dict.fromkeys(row.shown for row in now_asked if row.instead_of_id is None))
     if not shown:
-        return "Nobody is named to decide this; ask the operators of its graph."
+        return _("Nobody is named to decide this; ask the operators of its graph.")
     if any(row.name in names for row in rows if not row.excluded and row.instead_of_id is None):
-        return f"It is the turn of {shown}; you are asked in another stage."
-    return f"Only {shown} can decide this, and you are not among them."
+        return told(_("It is the turn of %(people)s; you are asked in another stage."), people=either(shown))
+    return told(_("Only %(people)s can decide this, and you are not among them."), people=either(shown))

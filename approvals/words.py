@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext_lazy as _
+
 APPROVE, EDIT, REJECT, RESPOND = "approve", "edit", "reject", "respond"
 VERDICTS = (APPROVE, EDIT, REJECT, RESPOND)
 
@@ -27,12 +29,14 @@ EXPIRIES = ("expired", "rejected", "auto_approve")
 VIAS = ("page", "api", "command", "admin", "bulk")
 
 OPENED, COMMENTED, CLAIMED, RELEASED, ASSIGNED = "opened", "commented", "claimed", "released", "assigned"
+ATTACHED = "attached"
 DELEGATED, RECALLED = "delegated", "recalled"
 REMINDED, ESCALATED, EXTENDED = "reminded", "escalated", "extended"
 UNDONE, TAKEN_BACK, LATE, REFUSED, CLOSED = "undone", "taken_back", "late", "refused", "closed"
 ACTIVITIES = (
     OPENED,
     COMMENTED,
+    ATTACHED,
     CLAIMED,
     RELEASED,
     ASSIGNED,
@@ -50,22 +54,23 @@ ACTIVITIES = (
 )
 
 DID = {
-    APPROVE: "approved this",
-    EDIT: "approved this with edits",
-    REJECT: "rejected this",
-    RESPOND: "answered this",
-    OPENED: "opened this",
-    COMMENTED: "commented",
-    CLAIMED: "claimed this",
-    RELEASED: "released this",
-    ASSIGNED: "assigned this",
-    DELEGATED: "gave their part to somebody else",
-    RECALLED: "took their part back",
-    REMINDED: "reminded",
-    ESCALATED: "asked further people",
-    EXTENDED: "moved the deadline",
-    UNDONE: "undid the decision",
-    TAKEN_BACK: "took back a vote",
-    EXPIRED: "let this expire",
-    CLOSED: "closed this",
+    APPROVE: _("%(who)s approved this"),
+    EDIT: _("%(who)s approved this with edits"),
+    REJECT: _("%(who)s rejected this"),
+    RESPOND: _("%(who)s answered this"),
+    OPENED: _("%(who)s opened this"),
+    COMMENTED: _("%(who)s commented"),
+    ATTACHED: _("%(who)s attached a file"),
+    CLAIMED: _("%(who)s claimed this"),
+    RELEASED: _("%(who)s released this"),
+    ASSIGNED: _("%(who)s assigned this"),
+    DELEGATED: _("%(who)s gave their part to somebody else"),
+    RECALLED: _("%(who)s took their part back"),
+    REMINDED: _("%(who)s reminded"),
+    ESCALATED: _("%(who)s asked further people"),
+    EXTENDED: _("%(who)s moved the deadline"),
+    UNDONE: _("%(who)s undid the decision"),
+    TAKEN_BACK: _("%(who)s took back a vote"),
+    EXPIRED: _("%(who)s let this expire"),
+    CLOSED: _("%(who)s closed this"),
 }

@@ -101,6 +101,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "durableweb.policy.ContentPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -131,6 +132,9 @@ TEMPLATES = [
 ]
 
 LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]  # each by its own name; docs/look.md says how to add one
+LOCALE_PATHS = [ROOT / "locale"]
+LANGUAGE_COOKIE_NAME = "language"  # a person's choice; without one the browser's
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"

@@ -21,6 +21,7 @@ from runs.core.errors import (
     Transient,
 )
 from runs.core.graph import END, Graph
+from runs.core.rate import Rate
 from runs.core.retry import Retry
 from runs.core.rules import Stage
 from runs.core.tool import tool
@@ -56,6 +57,7 @@ __all__ = [
     "Graph",
     "GraphError",
     "Permanent",
+    "Rate",
     "Rejected",
     "Retry",
     "SecretRef",

@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from functools import wraps
+from inspect import signature
 from typing import Any  # arguments, results and what an agent finishes with are the author's
 
 from pydantic import BaseModel, Field, ValidationError
@@ -28,6 +29,7 @@ from runs.core.ask import Ask
 from runs.core.commands import carry_out, carry_out_async
 from runs.core.context import AsyncRun, Run
 from runs.core.errors import EffectFailed, Expired, GraphError, Permanent, Rejected
+from runs.core.rate import LONGEST_NAME, Rate
 from runs.core.tool import Call, Tool, explain, tool
 from runs.hand_off import Handed, HandOff
 from runs.language_model import LanguageModel, Message, Reply, Scripted, Wish
@@ -200,16 +202,24 @@ class Agent:
         messages, tools = list(talk.messages), self._tools(given)
 
         def ask_model(
-            agent: str, turn: int, model_name: str, digest: str, api_key: str | None = None, *, timeout: float
+            agent: str,
+            turn: int,
+            model_name: str,
+            digest: str,
+            api_key: str | None = None,
+            *,
+            timeout: float,
+            show_text: Callable[[str], None],
         ) -> Reply:
             """The language model's next reply; `digest` is that of the messages before it."""
             reply = model.areply if in_loop else model.reply
-            return reply(messages, tools, api_key, timeout)  # in the loop it is one to await
+            more = {"show": show_text} if _streams(model, reply) else {}
+            return reply(messages, tools, api_key, timeout, **more)  # in the loop it is one to await
 
         in_loop = isinstance(run, AsyncRun) and hasattr(model, "areply")
         asked = _awaited(ask_model) if in_loop else ask_model
         return run.call(
-            tool(limit=model.limit, retry=model.retry)(asked),
+            tool(limit=model.limit, retry=model.retry, rate=_rate_of(model))(asked),
             key=key,
             agent=self.name,
             turn=talk.turns,
@@ -290,6 +300,17 @@ class Agent:
             return False
         talk.final = reply.text
         return True
+
+
+def _streams(model: LanguageModel, reply: Callable[..., Any]) -> bool:
+    return getattr(model, "streams", True) and "show" in signature(reply).parameters
+
+
+def _rate_of(model: LanguageModel) -> Rate | None:
+    """Agents that ask one model share its rate, unless that has a name of its own."""
+    given = getattr(model, "rate", None)
+    rate = Rate(given) if isinstance(given, str) else given
+    return rate if rate is None or rate.name else replace(rate, name=f"model {model.name}"[:LONGEST_NAME])
 
 
 def _changed(run: Run, key: str, call: Call) -> str:

@@ -10,9 +10,11 @@ class RunsConfig(AppConfig):
 
     def ready(self) -> None:
         from runs import checks, registry  # noqa: F401 - registers its checks
-        from runs.engine import family, schedules, triggers
+        from runs.engine import erasing, family, schedules, sweeping, triggers
 
         registry.discover()
         family.register()
         schedules.register()
+        sweeping.register()
+        erasing.register()
         post_migrate.connect(triggers.install, dispatch_uid="runs.engine.triggers")

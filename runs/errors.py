@@ -2,45 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any  # what is put into a sentence
+
+from django.utils.functional import Promise, lazy
+from django.utils.translation import gettext, gettext_lazy, override
+
+
+def told(message: str | Promise, **values: Any) -> Promise:
+    """A sentence of gettext_lazy with its `values` in it, in the language in which it will be read."""
+    return _filled(message, values)
+
+
+# Parts of a sentence: ada or legal; one thing; another thing.
+either = lazy(lambda names: gettext(" or ").join(names), str)
+in_turn = lazy(lambda said: "; ".join(map(str, said)), str)
+joined = lazy(lambda said: " ".join(map(str, said)), str)
+lowered = lazy(lambda word: str(word).lower(), str)
+_filled = lazy(lambda message, values: str(message) % values, str)
+
 
 class Refusal(Exception):
-    """The request was refused."""
+    """The request was refused.
+
+    `message` is for the person who asked, in their language; as a text the error is English, for trail and log.
+    """
 
     status = 400
+    nothing_said = gettext_lazy("The request was refused.")
 
-    def __init__(self, message: str = "") -> None:
-        self.message = message or type(self).__doc__ or "Refused."
-        super().__init__(self.message)
+    def __init__(self, message: str | Promise = "") -> None:
+        said = message or self.nothing_said
+        self.message = str(said)
+        with override("en"):
+            super().__init__(str(said))
 
 
 class Invalid(Refusal):
     """The input does not fit."""
 
     status = 422
+    nothing_said = gettext_lazy("The input does not fit.")
 
-    def __init__(self, message: str = "", fields: dict[str, list[str]] | None = None) -> None:
+    def __init__(
+        self, message: str | Promise = "", fields: Mapping[str, Sequence[str | Promise]] | None = None
+    ) -> None:
         """`fields`: path of the value, such as $.to[0] -> what is wrong with it."""
         super().__init__(message)
-        self.fields = fields or {}
+        self.fields = {path: [str(each) for each in said] for path, said in (fields or {}).items()}
 
 
 class Conflict(Refusal):
     """It has changed in the meantime."""
 
     status = 409
+    nothing_said = gettext_lazy("It has changed in the meantime.")
 
 
 class TooEarly(Conflict):
     """It cannot be settled yet: an earlier call may still be under way."""
+
+    nothing_said = gettext_lazy("It cannot be settled yet: an earlier call may still be under way.")
 
 
 class NotAllowed(Refusal):
     """You may not do this."""
 
     status = 403
+    nothing_said = gettext_lazy("You may not do this.")
 
 
 class Missing(Refusal):
     """There is no such thing."""
 
     status = 404
+    nothing_said = gettext_lazy("There is no such thing.")

@@ -7,3 +7,6 @@ from django.dispatch import Signal
 interrupt_opened = Signal()  # run, entry, request (dict), now
 interrupt_closed = Signal()  # run, entry, outcome, now; not sent for an answer that a person gave
 run_ended = Signal()  # run, now
+# run, most, now: empty at most so many rows that tell what the run was about; return how many they were, and 0 when
+# none is left. Sent again until all return 0, each time in a transaction of its own.
+run_erasing = Signal()

@@ -6,6 +6,7 @@ Messages have the form of the chat completions API: dicts with role system, user
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from decimal import Decimal
@@ -45,7 +46,9 @@ class Reply(BaseModel):
 class LanguageModel(Protocol):
     """Anything that replies. `secret` names the secret that holds its key, "" for none; `limit` is for one reply.
 
-    One that also has `areply`, the same as a coroutine, is awaited by agents in async nodes and keeps no thread.
+    One that also has `areply`, the same as a coroutine, is awaited by agents in async nodes and keeps no thread. One
+    whose reply takes `show` besides gives that function each piece of its text as it comes. One with a `rate` is asked
+    no more often than that, by all workers together.
     """
 
     name: str
@@ -77,8 +80,14 @@ class Scripted:
         self.script = script
 
     def reply(
-        self, messages: Sequence[Message], tools: Sequence[Message], api_key: str | None, timeout: float
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Message],
+        api_key: str | None,
+        timeout: float,
+        show: Callable[[str], None] | None = None,
     ) -> Reply:
+        """With `show`, the text is shown word by word."""
         number = sum(message["role"] == "assistant" for message in messages)
         if number >= len(self.script):
             raise Permanent(f"The script has {len(self.script)} replies, and was asked for one more.")
@@ -91,6 +100,8 @@ class Scripted:
                 said = Reply(wishes=[_wish(number, 1, said)])
             case list():
                 said = Reply(wishes=[_wish(number, place, call) for place, call in enumerate(said, 1)])
+        for word in re.findall(r"\s*\S+|\s+$", said.text) if show is not None else ():
+            show(word)
         return said.model_copy(update={"model": SCRIPTED})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -17,14 +17,16 @@ from typing import Any  # whatever the endpoint wrote
 import httpx
 
 from runs.core.errors import Permanent, Transient
+from runs.core.rate import Rate
 from runs.core.retry import Retry
 from runs.language_model import Message, Reply, Wish
+from runs.model_stream import SPENT, Stream
 
 ANSWER_BYTES = 4_000_000
 CONNECT_SECONDS = 5.0
 TRY_AGAIN = {408, 409, 425, 429}
-SPENT = "insufficient_quota"  # the code of a 429 that no waiting cures
 MILLION = 1_000_000
+IN_PIECES = {"stream": True, "stream_options": {"include_usage": True}}
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class Endpoint:
     """`url` is the base, such as http://127.0.0.1:9000/v1; `secret` names the secret with its key, if it wants one.
 
     `usd_per_million` are the prices of tokens in and out, used where the endpoint tells no cost. `more` goes into each
-    request as it is, such as {"temperature": 0}.
+    request as it is, such as {"temperature": 0}. `streams`: a text is asked for in pieces where somebody may watch it
+    come; an endpoint that sends it whole all the same is understood too.
     """
 
     url: str
@@ -42,22 +45,39 @@ class Endpoint:
     limit: timedelta = timedelta(seconds=60)
     retry: Retry = Retry(attempts=5)
     more: Mapping[str, Any] = field(default_factory=dict)
+    streams: bool = True
+    rate: Rate | str | None = None
 
     def reply(
-        self, messages: Sequence[Message], tools: Sequence[Message], api_key: str | None, timeout: float
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Message],
+        api_key: str | None,
+        timeout: float,
+        show: Callable[[str], None] | None = None,
     ) -> Reply:
         """One chat completion; see `ask_model`."""
-        return ask_model(self.url, self._request(messages, tools), api_key, timeout, self.usd_per_million)
+        request = self._request(messages, tools, show is not None)
+        return ask_model(self.url, request, api_key, timeout, self.usd_per_million, show=show)
 
     async def areply(
-        self, messages: Sequence[Message], tools: Sequence[Message], api_key: str | None, timeout: float
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Message],
+        api_key: str | None,
+        timeout: float,
+        show: Callable[[str], None] | None = None,
     ) -> Reply:
         """The same for an async node: hundreds of runs wait for their replies in one thread."""
-        request = self._request(messages, tools)
-        return await aask_model(self.url, request, api_key, timeout, self.usd_per_million)
+        request = self._request(messages, tools, show is not None)
+        return await aask_model(self.url, request, api_key, timeout, self.usd_per_million, show=show)
 
-    def _request(self, messages: Sequence[Message], tools: Sequence[Message]) -> dict[str, Any]:
+    def _request(
+        self, messages: Sequence[Message], tools: Sequence[Message], in_pieces: bool
+    ) -> dict[str, Any]:
         request = {**self.more, "model": self.name, "messages": list(messages)}
+        if in_pieces:
+            request = {**IN_PIECES, **request}
         return request | {"tools": list(tools)} if tools else request
 
 
@@ -68,8 +88,11 @@ def ask_model(
     timeout: float,
     usd_per_million: tuple[Decimal | str, Decimal | str] = ("0", "0"),
     setting: str = "The address of the endpoint",
+    show: Callable[[str], None] | None = None,
 ) -> Reply:
     """One chat completion: `request` has at least model and messages; `timeout` in seconds; `setting` is for errors.
+
+    `show` is given each piece of the text as it comes, if the request asks for a stream and the endpoint sends one.
 
     A question changes nothing at the provider, so whatever may pass is Transient: silence, a broken
     connection, 429 and 503 (with their Retry-After), other 5xx, an answer that cannot be read. Permanent: a refusal.
@@ -80,6 +103,7 @@ def ask_model(
         httpx.Client(timeout=question.limits, auth=question.auth, verify=_certificates()) as client,
         client.stream("POST", question.address, json=request) as answer,
     ):
+        question.begins(answer, show)
         for chunk in answer.iter_bytes():
             question.take(chunk)
     return question.reply(answer, str(request["model"]), usd_per_million)
@@ -92,6 +116,7 @@ async def aask_model(
     timeout: float,
     usd_per_million: tuple[Decimal | str, Decimal | str] = ("0", "0"),
     setting: str = "The address of the endpoint",
+    show: Callable[[str], None] | None = None,
 ) -> Reply:
     """`ask_model` on an event loop; it may be cancelled."""
     question = _Question(url, api_key, timeout, setting)
@@ -100,6 +125,7 @@ async def aask_model(
             httpx.AsyncClient(timeout=question.limits, auth=question.auth, verify=_certificates()) as client,
             client.stream("POST", question.address, json=request) as answer,
         ):
+            question.begins(answer, show)
             async for chunk in answer.aiter_bytes():
                 question.take(chunk)
     return question.reply(answer, str(request["model"]), usd_per_million)
@@ -144,12 +170,22 @@ class _Question:
         self.address = base.copy_with(path=f"{base.path.rstrip('/')}/chat/completions")
         self.auth, self.timeout = _auth(url, api_key), timeout
         self.limits = httpx.Timeout(timeout, connect=min(CONNECT_SECONDS, timeout))
-        self.deadline, self.body = time.monotonic() + timeout, bytearray()
+        self.deadline, self.body, self.size = time.monotonic() + timeout, bytearray(), 0
+        self.stream: Stream | None = None
+
+    def begins(self, answer: httpx.Response, show: Callable[[str], None] | None) -> None:
+        kind = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        if answer.status_code == 200 and kind == "text/event-stream":
+            self.stream = Stream(self.place, show or _nobody)
 
     def take(self, chunk: bytes) -> None:
         """A body that drips or never ends is given up."""
-        self.body += chunk
-        if len(self.body) > ANSWER_BYTES:
+        self.size += len(chunk)
+        if self.stream is not None:
+            self.stream.feed(chunk)
+        else:
+            self.body += chunk
+        if self.size > ANSWER_BYTES:
             raise Permanent(f"The model at {self.place} answered with more than {ANSWER_BYTES:,} bytes.")
         if time.monotonic() > self.deadline:
             raise Transient(
@@ -172,7 +208,13 @@ class _Question:
     ) -> Reply:
         if answer.status_code != 200:
             raise _refusal(self.place, answer.status_code, answer.headers, bytes(self.body))
+        if self.stream is not None:
+            return _read(self.place, model, self.stream.answer(), usd_per_million)
         return _reply(self.place, model, bytes(self.body), usd_per_million)
+
+
+def _nobody(text: str) -> None:
+    """Who looks on while it comes."""
 
 
 @cache
@@ -215,14 +257,19 @@ def _reply(
     place: str, model: str, body: bytes, usd_per_million: tuple[Decimal | str, Decimal | str]
 ) -> Reply:
     try:
-        answer: dict[str, Any] = json.loads(body)
-        choice = answer["choices"][0]
-        message, finish = choice["message"], choice.get("finish_reason")
-        text, refused = message.get("content"), message.get("refusal")
-        wishes = [_wish(number, call) for number, call in enumerate(message.get("tool_calls") or (), 1)]
+        return _read(place, model, json.loads(body), usd_per_million)
     except (ValueError, LookupError, TypeError, AttributeError) as broken:
         start = body[:120].decode(errors="replace")
         raise Transient(f"The model at {place} sent an answer that cannot be read: {start!r}") from broken
+
+
+def _read(
+    place: str, model: str, answer: dict[str, Any], usd_per_million: tuple[Decimal | str, Decimal | str]
+) -> Reply:
+    choice = answer["choices"][0]
+    message, finish = choice["message"], choice.get("finish_reason")
+    text, refused = message.get("content"), message.get("refusal")
+    wishes = [_wish(number, call) for number, call in enumerate(message.get("tool_calls") or (), 1)]
     if refused or finish == "content_filter":
         raise Permanent(f"The model at {place} refused: {refused or 'its content filter stopped it'}")
     text = text if isinstance(text, str) else ""

@@ -12,6 +12,7 @@ urlpatterns = [
     path("preferences/", preferences, name="preferences"),
     path("<uuid:run_id>/", views.run_detail, name="run"),
     path("<uuid:run_id>/live/", views.run_live, name="live"),
+    path("<uuid:run_id>/texts/", views.run_texts, name="texts"),
     path("<uuid:run_id>/blobs/<slug:sha256>/", views.run_blob, name="blob"),
     path("<uuid:run_id>/cancellation/", views.run_cancellation, name="cancellation"),
 ]

@@ -291,6 +291,7 @@ def test_every_public_name_is_documented():
         ("every", runs.Graph.every),
         ("tool", runs.tool),
         ("Retry", retry.Retry),
+        ("Rate", runs.Rate),
         ("Ask", ask.Ask),
         ("start", start),
         ("Agent", agent.Agent),

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol  # Any: whatever JSON can hold
 
+from django.utils.translation import gettext as _
+
 from approvals.forms import fields as kind
 from approvals.forms.difference import Change, change_of, changes
 from approvals.forms.fields import Field
@@ -143,7 +145,7 @@ class _Reader:
             elif field.value is ABSENT and field.before is ABSENT:
                 return self.untouched(field)  # of an item that was added without a script
             else:
-                return field.value, self.wrong(field, "This field was not sent. Load the page again.")
+                return field.value, self.wrong(field, _("This field was not sent. Load the page again."))
         typed = lines(typed)
         if says(field, typed) == says(field, field.text):
             return self.untouched(replace(field, text=typed))
@@ -158,7 +160,7 @@ class _Reader:
             return field.value, self.compared(field, field.value)
         if field.kind in (kind.TEXT, kind.LONG):
             return "", self.compared(field, "")
-        return ABSENT, self.wrong(field, "This is required.")
+        return ABSENT, self.wrong(field, _("This is required."))
 
     def read_object(self, field: Field, path: str) -> tuple[Any, Field]:
         held: dict[str, Any] = {}
@@ -176,7 +178,7 @@ class _Reader:
         if not posted and field.value is ABSENT:
             posted = [""]
         if not posted:
-            return field.value, self.wrong(field, "This list was not sent. Load the page again.")
+            return field.value, self.wrong(field, _("This list was not sent. Load the page again."))
         held, typed = [], []
         for row in dict.fromkeys(row for row in posted if _ROW.match(row)):
             each = self.row(field, row)
@@ -209,7 +211,7 @@ class _Reader:
     def refuse_unknown(self) -> None:
         for name in self.entries.keys():
             if name.startswith(ROOT) and name not in self.known and self.entries.getlist(name):
-                self.errors.setdefault(name, []).append("This form has no such field.")
+                self.errors.setdefault(name, []).append(_("This form has no such field."))
 
 
 def _compared(form: Field) -> Field:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any  # payloads and schemas are whatever JSON can hold
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 from jsonschema.exceptions import ValidationError, best_match
 
 from approvals.forms.paths import below, path_text
@@ -13,13 +15,13 @@ from approvals.forms.schemas import root_of, validator
 from approvals.forms.values import visible
 
 _KINDS = {
-    "string": "a text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "yes or no (true or false)",
-    "null": "nothing (null)",
-    "array": "a list",
-    "object": "an object",
+    "string": gettext_lazy("a text"),
+    "integer": gettext_lazy("a whole number"),
+    "number": gettext_lazy("a number"),
+    "boolean": gettext_lazy("yes or no (true or false)"),
+    "null": gettext_lazy("nothing (null)"),
+    "array": gettext_lazy("a list"),
+    "object": gettext_lazy("an object"),
 }
 _MOST = 50
 
@@ -38,7 +40,8 @@ def problems(payload: Any, schema: Any) -> dict[str, list[str]]:
                 if text not in found.setdefault(path, []):
                     found[path].append(text)
     except Exception as error:  # noqa: BLE001  a reference that leads nowhere is found only on the way
-        return {"$": [f"The question's own schema cannot be used, so no edit can be checked: {error}"[:300]]}
+        said = _("The question’s own schema cannot be used, so no edit can be checked: %(fault)s")
+        return {"$": [(said % {"fault": error})[:300]]}
     return found
 
 
@@ -48,13 +51,17 @@ def _told(error: ValidationError) -> Iterator[tuple[str, str]]:
         case "required":
             for name in limit:
                 if name not in error.instance:
-                    yield below(path, name), f"{_quoted(name)} is missing; it is required."
+                    yield (
+                        below(path, name),
+                        _("%(name)s is missing; it is required.") % {"name": _quoted(name)},
+                    )
         case "additionalProperties" | "unevaluatedProperties":
             known = sorted(error.schema.get("properties", {}))
             for name in error.instance:
                 if name not in known:
-                    listed = ", ".join(known) or "none"
-                    yield below(path, name), f"{_quoted(name)} is not known here; known are: {listed}."
+                    said = _("%(name)s is not known here; known are: %(known)s.")
+                    listed = ", ".join(known) or _("none")
+                    yield below(path, name), said % {"name": _quoted(name), "known": listed}
         case "anyOf" | "oneOf" if error.context:
             kinds = [each for each in error.context if each.validator == "type" and not each.path]
             if len(kinds) == len(error.context):
@@ -73,48 +80,56 @@ def _words(error: ValidationError) -> str:
             wanted = [limit] if isinstance(limit, str) else limit
             return _wrong_kind(wanted, value)
         case "maxLength":
-            return f"This is too long: {len(value)} characters, {limit} are the most."
+            said = _("This is too long: %(count)s characters, %(limit)s are the most.")
+            return said % {"count": len(value), "limit": limit}
         case "minLength":
-            return (
-                "This must not be empty."
-                if limit == 1
-                else f"This is too short: at least {limit} characters."
-            )
+            if limit == 1:
+                return _("This must not be empty.")
+            return _("This is too short: at least %(limit)s characters.") % {"limit": limit}
         case "minimum":
-            return f"This must be {limit} or more."
+            return _("This must be %(limit)s or more.") % {"limit": limit}
         case "maximum":
-            return f"This must be {limit} or less."
+            return _("This must be %(limit)s or less.") % {"limit": limit}
         case "exclusiveMinimum":
-            return f"This must be more than {limit}."
+            return _("This must be more than %(limit)s.") % {"limit": limit}
         case "exclusiveMaximum":
-            return f"This must be less than {limit}."
+            return _("This must be less than %(limit)s.") % {"limit": limit}
         case "multipleOf":
-            return f"This must be a multiple of {limit}."
+            return _("This must be a multiple of %(limit)s.") % {"limit": limit}
         case "enum":
-            return f"This must be one of: {', '.join(_quoted(each) for each in limit)}."
+            return _("This must be one of: %(values)s.") % {"values": ", ".join(map(_quoted, limit))}
         case "const":
-            return f"This must stay {_quoted(limit)}."
+            return _("This must stay %(value)s.") % {"value": _quoted(limit)}
         case "minItems":
-            return f"This needs at least {limit} {'entry' if limit == 1 else 'entries'}."
+            said = ngettext(
+                "This needs at least %(limit)s entry.", "This needs at least %(limit)s entries.", limit
+            )
+            return said % {"limit": limit}
         case "maxItems":
-            return f"These are too many: {limit} {'entry is' if limit == 1 else 'entries are'} the most."
+            said = ngettext(
+                "These are too many: %(limit)s entry is the most.",
+                "These are too many: %(limit)s entries are the most.",
+                limit,
+            )
+            return said % {"limit": limit}
         case "uniqueItems":
-            return "An entry is there twice."
+            return _("An entry is there twice.")
         case "pattern":
-            return f"This does not have the form it must have ({limit})."
+            return _("This does not have the form it must have (%(pattern)s).") % {"pattern": limit}
         case "format":
-            return f"This is not a valid {str(limit).replace('-', ' ')}."
+            return _("This is not a valid %(format)s.") % {"format": str(limit).replace("-", " ")}
         case _:
             return visible(error.message)[:300]
 
 
 def _wrong_kind(wanted: list[str], value: Any) -> str:
-    return f"This must be {' or '.join(_KINDS.get(kind, kind) for kind in wanted)}, not {_kind_of(value)}."
+    kinds = _(" or ").join(str(_KINDS.get(kind, kind)) for kind in wanted)
+    return _("This must be %(kinds)s, not %(kind)s.") % {"kinds": kinds, "kind": _kind_of(value)}
 
 
 def _kind_of(value: Any) -> str:
     kinds = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
-    return _KINDS[kinds.get(type(value), "null")]
+    return str(_KINDS[kinds.get(type(value), "null")])
 
 
 def _quoted(value: Any) -> str:

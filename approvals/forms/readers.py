@@ -6,6 +6,8 @@ import re
 from datetime import date, datetime
 from typing import Any  # Any: whatever JSON can hold
 
+from django.utils.translation import gettext as _
+
 from approvals.forms import fields as kind
 from approvals.forms.fields import Field
 from approvals.forms.values import ABSENT, parse_json
@@ -41,20 +43,22 @@ def _read_text(field: Field, typed: str) -> Any:
 def _read_number(field: Field, typed: str) -> Any:
     text = typed.strip()
     if not text:
-        return _nothing(field, "Write a number.")
+        return _nothing(field, _("Write a number."))
     if field.kind == kind.INTEGER:
         if not _WHOLE.match(text):
-            raise ValueError("Write a whole number, such as 7.")
+            raise ValueError(_("Write a whole number, such as 7."))
     elif not _NUMBER.match(text):
         comma = re.match(r"[+-]?\d+,\d+\Z", text)
         raise ValueError(
-            f"Write the number with a point: {text.replace(',', '.')}." if comma else "Write a number."
+            _("Write the number with a point: %(number)s.") % {"number": text.replace(",", ".")}
+            if comma
+            else _("Write a number.")
         )
     if _WHOLE.match(text) and not isinstance(field.value, float):
         return parse_json(_canonical(text))
     number = float(text)
     if number in (float("inf"), float("-inf")):
-        raise ValueError(f"The number {text[:40]} is too large.")
+        raise ValueError(_("The number %(number)s is too large.") % {"number": text[:40]})
     return number
 
 
@@ -70,28 +74,27 @@ def _read_boolean(field: Field, typed: str) -> Any:
 def _read_choice(field: Field, typed: str) -> Any:
     for choice in field.choices:
         if choice.token == typed:
-            return choice.value if typed else _nothing(field, "Choose one.")
-    raise ValueError(
-        "Choose one of: " + ", ".join(choice.label for choice in field.choices if choice.token) + "."
-    )
+            return choice.value if typed else _nothing(field, _("Choose one."))
+    offered = ", ".join(choice.label for choice in field.choices if choice.token)
+    raise ValueError(_("Choose one of: %(values)s.") % {"values": offered})
 
 
 def _read_date(field: Field, typed: str) -> Any:
     if not typed:
-        return _nothing(field, "Choose a day.")
+        return _nothing(field, _("Choose a day."))
     try:
         return date.fromisoformat(typed).isoformat()
     except ValueError:
-        raise ValueError("Write the day as year-month-day, such as 2026-11-27.") from None
+        raise ValueError(_("Write the day as year-month-day, such as 2026-11-27.")) from None
 
 
 def _read_moment(field: Field, typed: str) -> Any:
     if not typed:
-        return _nothing(field, "Choose a day and a time.")
+        return _nothing(field, _("Choose a day and a time."))
     try:
         moment = datetime.fromisoformat(typed)
     except ValueError:
-        raise ValueError("Write day and time as 2026-11-27T07:30.") from None
+        raise ValueError(_("Write day and time as 2026-11-27T07:30.")) from None
     if moment.tzinfo is not None:
         return moment.isoformat()
     was = field.value if isinstance(field.value, str) else "Z"
@@ -102,7 +105,7 @@ def _read_moment(field: Field, typed: str) -> Any:
 def _read_json(field: Field, typed: str) -> Any:
     if not typed.strip():
         return _nothing(
-            field, "Write a JSON value: a text in double quotes, a number, a list, an object, null."
+            field, _("Write a JSON value: a text in double quotes, a number, a list, an object, null.")
         )
     return parse_json(typed)
 

@@ -76,7 +76,7 @@ def _plain(schema: dict[str, Any], root: dict[str, Any], value: Any) -> tuple[di
     nullable = False
     for _hop in range(_MAX_HOPS):
         if "$ref" in schema:
-            schema = {**_target(schema["$ref"], root), **_without(schema, "$ref")}
+            schema = {**target_of(schema["$ref"], root), **_without(schema, "$ref")}
         elif len(schema.get("allOf") or ()) == 1 and isinstance(schema["allOf"][0], dict):
             schema = {**schema["allOf"][0], **_without(schema, "allOf")}
         elif isinstance(schema.get("type"), list):
@@ -98,7 +98,7 @@ def _plain(schema: dict[str, Any], root: dict[str, Any], value: Any) -> tuple[di
     return {}, nullable
 
 
-def _target(reference: Any, root: dict[str, Any]) -> dict[str, Any]:
+def target_of(reference: Any, root: dict[str, Any]) -> dict[str, Any]:
     """A reference within the same schema; one that leads out is not followed."""
     if not isinstance(reference, str) or not reference.startswith("#"):
         return {}

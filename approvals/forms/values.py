@@ -8,6 +8,8 @@ import re
 from collections import Counter
 from typing import Any, Final  # Any: whatever JSON can hold
 
+from django.utils.translation import gettext as _
+
 MAX_DIGITS = 4000
 
 
@@ -79,13 +81,16 @@ def parse_json(text: str) -> Any:
     except json.JSONDecodeError as error:
         raise NotJson(f"Line {error.lineno}, column {error.colno}: {_plain(error.msg)}") from error
     except RecursionError as error:
-        raise NotJson("This is nested too deeply to be read.") from error
+        raise NotJson(_("This is nested too deeply to be read.")) from error
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     twice = [name for name, count in Counter(name for name, _value in pairs).items() if count > 1]
     if twice:
-        raise NotJson(f"The name {json.dumps(twice[0], ensure_ascii=False)} is there twice in one object.")
+        raise NotJson(
+            _("The name %(name)s is there twice in one object.")
+            % {"name": json.dumps(twice[0], ensure_ascii=False)}
+        )
     return dict(pairs)
 
 
@@ -96,27 +101,30 @@ def _constant(word: str) -> Any:
 def _float(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise NotJson(f"The number {text[:40]} is too large.")
+        raise NotJson(_("The number %(number)s is too large.") % {"number": text[:40]})
     return number
 
 
 def _int(text: str) -> int:
     if len(text) > MAX_DIGITS:
-        raise NotJson(f"A number of {len(text)} digits is too long; {MAX_DIGITS} are the most.")
+        raise NotJson(
+            _("A number of %(count)s digits is too long; %(most)s are the most.")
+            % {"count": len(text), "most": MAX_DIGITS}
+        )
     return int(text)
 
 
 def _plain(message: str) -> str:
     for begins, words in (
-        ("Expecting ',' delimiter", "a comma is missing here, or a quote was closed too early."),
-        ("Expecting ':' delimiter", "a colon is missing between a name and its value."),
-        ("Expecting property name", "a name in double quotes is expected here (is a comma left over?)."),
-        ("Illegal trailing comma", "there is a comma too many."),
-        ("Expecting value", "a value is missing here; text needs double quotes."),
-        ("Extra data", "the value has ended before this; something is left over."),
-        ("Unterminated string", "a text begins here whose closing quote is missing."),
-        ("Invalid control character", "a line break or tab inside a text must be written \\n or \\t."),
-        ("Invalid \\", "a backslash begins an escape that does not exist; write two for one."),
+        ("Expecting ',' delimiter", _("a comma is missing here, or a quote was closed too early.")),
+        ("Expecting ':' delimiter", _("a colon is missing between a name and its value.")),
+        ("Expecting property name", _("a name in double quotes is expected here (is a comma left over?).")),
+        ("Illegal trailing comma", _("there is a comma too many.")),
+        ("Expecting value", _("a value is missing here; text needs double quotes.")),
+        ("Extra data", _("the value has ended before this; something is left over.")),
+        ("Unterminated string", _("a text begins here whose closing quote is missing.")),
+        ("Invalid control character", _("a line break or tab inside a text must be written \\n or \\t.")),
+        ("Invalid \\", _("a backslash begins an escape that does not exist; write two for one.")),
     ):
         if message.startswith(begins):
             return words

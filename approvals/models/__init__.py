@@ -3,6 +3,7 @@
 from approvals.models.absence import Absence
 from approvals.models.activity import Activity
 from approvals.models.approval import Approval
+from approvals.models.attachment import Attachment
 from approvals.models.decision import Decision
 from approvals.models.draft import KeptDraft
 from approvals.models.notice import Notice, NoticeWish, Occasion
@@ -14,6 +15,7 @@ __all__ = [
     "Absence",
     "Activity",
     "Approval",
+    "Attachment",
     "Decision",
     "KeptDraft",
     "Notice",

@@ -10,12 +10,13 @@ from django.conf import settings
 from django.db import IntegrityError, models, transaction
 from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import Least
+from django.utils.translation import gettext_lazy as _
 
 from approvals import who
 from approvals.text import clock_text
 from runs.engine import clock
 from runs.engine.durably import durably
-from runs.errors import Conflict, Invalid, Refusal
+from runs.errors import Conflict, Invalid, Refusal, joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,17 +72,17 @@ class Absence(models.Model):
         since = max(since, now)
         fault = {}
         if deputy.pk == person.pk or not deputy.is_active:
-            fault["to"] = ["Choose somebody else whose account is in use."]
+            fault["to"] = [_("Choose somebody else whose account is in use.")]
         if not since < until <= now + LONGEST:
-            fault["until"] = ["Choose a moment after the beginning, at most a year ahead."]
+            fault["until"] = [_("Choose a moment after the beginning, at most a year ahead.")]
         if fault:
-            raise Invalid(" ".join(said[0] for said in fault.values()), fault)
+            raise Invalid(joined([said[0] for said in fault.values()]), fault)
         planned = cls(person=person, deputy=deputy, since=since, until=until, look_at=since)
         try:
             with transaction.atomic():
                 planned.save(force_insert=True)
         except IntegrityError:
-            raise Conflict("You have planned an absence already; end that one first.") from None
+            raise Conflict(_("You have planned an absence already; end that one first.")) from None
         return planned
 
     def end(self) -> None:
@@ -89,7 +90,7 @@ class Absence(models.Model):
         now = clock.now()
         lasting = Absence.objects.filter(pk=self.pk, look_at__isnull=False, until__gt=now)
         if lasting.update(since=Least("since", Value(now)), until=now, look_at=now) != 1:
-            raise Conflict("This absence is over already.")
+            raise Conflict(_("This absence is over already."))
         self.refresh_from_db()
 
     def tend(self) -> None:

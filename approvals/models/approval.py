@@ -10,25 +10,29 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
 
 from approvals.chain import link
+from approvals.contracts import contract_of
 from approvals.models.deciding import Deciding
 from approvals.models.delegating import Delegating
+from approvals.models.draft import KeptDraft
 from approvals.models.inbox import ApprovalQuerySet
 from approvals.models.tending import Tending
 from approvals.models.timing import Timing
 from approvals.models.undoing import Undoing
 from approvals.notices import outbox
 from approvals.payload import as_json
-from approvals.words import EXPIRIES, OUTCOMES, RISKS
+from approvals.words import EXPIRIES, OUTCOMES, RESPOND, RISKS
 from runs.core import codec
 from runs.engine.durably import durably
 from runs.engine.ids import uuid7
-from runs.errors import Conflict
+from runs.errors import Conflict, told
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from approvals.contracts.contract import Contract
     from approvals.models.activity import Activity
     from approvals.models.decision import Decision
 
@@ -60,6 +64,9 @@ class Approval(Deciding, Undoing, Tending, Delegating, Timing, models.Model):
     remind_at = models.DateTimeField(null=True, blank=True, help_text="When a reminder is due next.")
     escalate_at = models.DateTimeField(
         null=True, blank=True, help_text="From when others are asked as well, if it is still open."
+    )
+    has_broken_form = models.BooleanField(
+        default=False, help_text="Its schema is none, so that it can only be answered as JSON."
     )
     on_expiry = models.CharField(max_length=12, default="expired")
     assignee = models.ForeignKey(
@@ -151,6 +158,12 @@ class Approval(Deciding, Undoing, Tending, Delegating, Timing, models.Model):
         """All that was asked (docs: the request of an interrupt), decoded from the ledger."""
         return self.entry.request_value()
 
+    @cached_property
+    def contract(self) -> Contract | None:
+        """The contract of an outside framework that this is answered in, if any: then the payload of a decision is its
+        answer."""
+        return contract_of(self.request) if self.verdicts == [RESPOND] else None
+
     @property
     def payload(self) -> Any:
         """What is on the table, as JSON: the proposal, or the latest edit that stands."""
@@ -196,6 +209,8 @@ class Approval(Deciding, Undoing, Tending, Delegating, Timing, models.Model):
         self.appended = row
         row.save(force_insert=True)
         self.change(head=row.digest, length=row.seq, **changes)
+        if "outcome" in changes:
+            KeptDraft.rest(self, self.decided_at)
         outbox.note(self, row, changes)
 
     def durably(self, act: Callable[[], T]) -> T | Any:
@@ -223,7 +238,7 @@ class Approval(Deciding, Undoing, Tending, Delegating, Timing, models.Model):
             pk=self.pk, length=self.length, revision=self.revision, outcome=self.outcome
         )
         if not unmoved.update(**changes):
-            raise Conflict(f"“{self.title}” was changed by somebody else; look again.")
+            raise Conflict(told(_("“%(title)s” was changed by somebody else; look again."), title=self.title))
         for name, value in changes.items():
             setattr(self, name, value)
 

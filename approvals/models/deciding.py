@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any  # payloads are any JSON
 
 from django.db import IntegrityError, transaction
+from django.utils.translation import gettext_lazy as _
 
 from approvals import who
 from approvals.models.activity import Activity
@@ -17,7 +18,7 @@ from approvals.said import AS_PROPOSED, Said, listen
 from approvals.signing import WRONG, Proof, WrongPassword
 from approvals.stages import stages_of
 from approvals.tally import Tally, tally
-from approvals.text import clock_text, storable_text
+from approvals.text import clock_said, storable_text
 from approvals.words import (
     APPROVE,
     APPROVED,
@@ -34,7 +35,7 @@ from runs.conf import conf
 from runs.core import codec
 from runs.engine import clock
 from runs.engine.durably import durably
-from runs.errors import Conflict, NotAllowed, Refusal
+from runs.errors import Conflict, NotAllowed, Refusal, told
 from runs.models import LedgerEntry, Run
 
 if TYPE_CHECKING:
@@ -114,7 +115,12 @@ class Deciding:
             return earlier
         must_be_open(self)
         if entry.due_at is not None and now >= entry.due_at:
-            raise TooLate(f"Too late: the deadline was {clock_text(entry.due_at)}; nothing was changed.")
+            raise TooLate(
+                told(
+                    _("Too late: the deadline was %(when)s; nothing was changed."),
+                    when=clock_said(entry.due_at),
+                )
+            )
         must_be_revision(self, said.revision)
         standing = must_be_allowed(self, said.by)
         self._must_not_vote_twice(said)
@@ -137,8 +143,12 @@ class Deciding:
         vote = self.votes.filter(by=said.by).select_related("decision").first()
         if vote is not None:
             raise Conflict(
-                f"You voted at {clock_text(vote.decision.at)}, and a person votes once; to change your vote, "
-                "take it back first."
+                told(
+                    _(
+                        "You voted at %(when)s, and a person votes once; to change your vote, take it back first."
+                    ),
+                    when=clock_said(vote.decision.at),
+                )
             )
 
     def _decision(self: Approval, said: Said, now: datetime) -> Decision:
@@ -252,7 +262,7 @@ class Deciding:
         @transaction.atomic
         def write() -> None:
             self.lock()
-            self.append(Activity(kind=kind, by=by, text=f"{verdict}: {refusal.message}", at=clock.now()))
+            self.append(Activity(kind=kind, by=by, text=f"{verdict}: {refusal}", at=clock.now()))
 
         durably(write)
 
@@ -264,4 +274,4 @@ def said_before(said: Said) -> Decision | None:
         return None
     if earlier.by_id == said.by.pk and earlier.operation_digest == said.operation_digest:
         return earlier
-    raise Conflict("This operation id was used before, for something else; send a new one.")
+    raise Conflict(_("This operation id was used before, for something else; send a new one."))

@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from approvals.words import DID, VERDICTS, VIAS
 from runs.core import codec
+from runs.errors import told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +69,7 @@ class Decision(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.by} {DID[self.verdict]}"
+        return str(told(DID[self.verdict], who=self.by))
 
     @property
     def value(self) -> Any:

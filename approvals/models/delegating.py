@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.db import transaction
+from django.utils.translation import gettext_lazy as _
 
 from approvals import who
 from approvals.models.activity import Activity
@@ -12,7 +13,7 @@ from approvals.models.reviewer import Reviewer
 from approvals.refusals import must_be_allowed, must_see
 from approvals.words import DELEGATED, RECALLED
 from runs import secrets
-from runs.errors import Conflict, Invalid, NotAllowed
+from runs.errors import Conflict, Invalid, NotAllowed, told
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -44,10 +45,13 @@ class Delegating:
         held = must_be_allowed(self, by).instead_of
         if held is not None:
             raise NotAllowed(
-                f"You stand in for {held.get_username()}, who alone can give this to somebody else."
+                told(
+                    _("You stand in for %(who)s, who alone can give this to somebody else."),
+                    who=held.get_username(),
+                )
             )
         if self.votes.filter(by=by).exists():
-            raise Conflict("You have voted, so there is nothing to give away; take your vote back first.")
+            raise Conflict(_("You have voted, so there is nothing to give away; take your vote back first."))
         self._must_be_free(to)
         Reviewer.objects.create(approval=self, name=to.get_username(), stage=self.stage, instead_of=by)
         self._hand_over(
@@ -60,10 +64,12 @@ class Delegating:
         self._hold_open(revision)
         given = Reviewer.objects.filter(approval=self, stage=self.stage, instead_of=by).first()
         if given is None:
-            raise Conflict("You have not given your part in this to anybody.")
+            raise Conflict(_("You have not given your part in this to anybody."))
         used = self.votes.filter(decision__instead_of=by).select_related("by").first()
         if used is not None:
-            raise Conflict(f"{used.by.get_username()} has voted for you, and can take that back.")
+            raise Conflict(
+                told(_("%(who)s has voted for you, and can take that back."), who=used.by.get_username())
+            )
         holder = who.named(given.name)
         given.delete()
         theirs = self.assignee is not None and self.assignee.get_username() == given.name
@@ -74,10 +80,10 @@ class Delegating:
         name = to.get_username()
         fault = ""
         if who.bar(self, to):
-            fault = f"{name} may not decide this, whoever asks them; choose somebody else."
+            fault = told(_("%(who)s may not decide this, whoever asks them; choose somebody else."), who=name)
         elif not who.why_not(self, to):
-            fault = f"{name} may decide this already; assign it to them instead."
+            fault = told(_("%(who)s may decide this already; assign it to them instead."), who=name)
         elif Reviewer.objects.filter(approval=self, stage=self.stage, instead_of=to).exists():
-            fault = f"{name} has given their own part away; choose somebody else."
+            fault = told(_("%(who)s has given their own part away; choose somebody else."), who=name)
         if fault:
             raise Invalid(fault, {"to": [fault]})

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
 from django.db import models, transaction
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from approvals.text import checked_text, storable_text
 from runs import secrets
 from runs.engine import clock
 from runs.errors import Invalid
+from runs.models import Tombstone
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from approvals.models.approval import Approval
 
+KEPT = timedelta(days=7)  # after the decision, which can long not be undone any more
 LONGEST_JSON = 750_000  # characters: what a page lets people edit
 TEXTS = ("reason", "words", "comment")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")  # of a text in JSON
@@ -38,12 +43,18 @@ class KeptDraft(models.Model):
     words = models.TextField(blank=True, default="", help_text="Of an answer in words.")
     comment = models.TextField(blank=True, default="")
     at = models.DateTimeField()
+    forget_at = models.DateTimeField(
+        null=True, blank=True, help_text="When a chore takes it away; none while the question is open."
+    )
 
     class Meta:
         constraints = [
             # also the index of: what this person has typed here
             models.UniqueConstraint(fields=["approval", "person"], name="draft_once_a_person"),
         ]
+        indexes = [
+            models.Index(fields=["forget_at"], condition=Q(forget_at__isnull=False), name="draft_forget")
+        ]  # the chore
 
     def __str__(self) -> str:
         return f"{self.person_id} on {self.approval_id}"
@@ -60,24 +71,37 @@ class KeptDraft(models.Model):
         The rest stays as it was. Raises Invalid for what no decision could carry either: too long, or a known secret.
         """
         if len(typed.get("json", "")) > LONGEST_JSON:
-            raise Invalid("This is too long to be kept.", {"json": ["Too long."]})
+            raise Invalid(_("This is too long to be kept."), {"json": [_("Too long.")]})
         for name, text in typed.items():
             if name in TEXTS:
                 checked_text(text, name)
             secrets.refuse(text, name)
         secrets.refuse(_ESCAPE.sub(_meant, typed.get("json", "")), "json")
+        if Tombstone.objects.filter(run=approval.run_id).exists():
+            return None
         typed = {name: storable_text(text) for name, text in typed.items()}
         if "json" in typed and not typed["json"]:
             typed["table"] = ""
         if not any(typed.values()) and not cls.objects.filter(approval=approval, person=person).exists():
             return None
         kept, _created = cls.objects.update_or_create(
-            approval=approval, person=person, defaults={**typed, "at": clock.now()}
+            approval=approval, person=person, defaults={**typed, **cls._moments(approval)}
         )
         if any((kept.json, kept.reason, kept.words, kept.comment)):
             return kept
         kept.delete()
         return None
+
+    @staticmethod
+    def _moments(approval: Approval) -> dict[str, datetime | None]:
+        now = clock.now()
+        return {"at": now, "forget_at": None if approval.is_open else now + KEPT}
+
+    @classmethod
+    def rest(cls, approval: Approval, decided_at: datetime | None) -> None:
+        """Once it is decided what people typed is kept for a while, to be copied; for good while it is open."""
+        forget_at = decided_at + KEPT if decided_at is not None else None
+        cls.objects.filter(approval=approval).update(forget_at=forget_at)
 
     @classmethod
     def forget(cls, approval: Approval, person: User) -> None:

@@ -82,16 +82,16 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
         return reach.named_to(self.open(), user).filter(Exists(named))
 
     def needs_attention(self, now: datetime) -> ApprovalQuerySet:
-        """Open ones that nobody, or not enough people, can decide; and old ones without a deadline.
+        """Open ones that nobody, or not enough people, can decide; old ones without a deadline; a schema that is none.
 
         Their number is a measure of the installation (`measures`). People are only counted where they may be too few.
         """
         lacking = _may_lack_people() & Q(able__lt=F("quorum"))
-        return self.open().alias(able=who.able_count()).filter(_is_old(now) | lacking)
+        return self.open().alias(able=who.able_count()).filter(_is_old(now) | HAS_BROKEN_FORM | lacking)
 
     def may_need_attention(self, now: datetime) -> ApprovalQuerySet:
         """The same before people are counted: where there is none of these, none needs attention."""
-        return self.open().filter(_is_old(now) | _may_lack_people())
+        return self.open().filter(_is_old(now) | HAS_BROKEN_FORM | _may_lack_people())
 
     def in_scope(self, scope: str, user: who.Person, now: datetime) -> ApprovalQuerySet:
         """One of the inbox's scopes, in its order, over what `user` may see; an unknown scope raises KeyError."""
@@ -159,6 +159,9 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
         """Those that name this user or group as a reviewer."""
         named = Reviewer.objects.filter(approval=OuterRef("pk"), excluded=False, name__iexact=name)
         return self.filter(Exists(named))
+
+
+HAS_BROKEN_FORM = Q(has_broken_form=True)
 
 
 def _is_old(now: datetime) -> Q:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import models, transaction
 from django.db.models import F, Q
 
-from approvals.notices.words import CHANNELS, DROPPED, FAILED, OCCASIONS, SENT, STATUSES, WAITING
+from approvals.notices.quiet import Quiet
+from approvals.notices.words import BUNDLED, CHANNELS, DROPPED, FAILED, OCCASIONS, SENT, STATUSES, WAITING
+from runs.engine import clock
 from runs.engine.durably import durably
 from runs.engine.ids import uuid7
 
@@ -67,6 +70,15 @@ class Notice(models.Model):
     send_at = models.DateTimeField(
         null=True, blank=True, help_text="When it is tried next; none: it is over."
     )
+    held = models.BooleanField(default=False, help_text="It waited for the end of its person's quiet hours.")
+    lead = models.ForeignKey(
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="bundled",
+        help_text="The notice in whose mail this one stands.",
+    )
     tries = models.PositiveSmallIntegerField(default=0)
     sent_at = models.DateTimeField(null=True, blank=True)
     error = models.TextField(blank=True, default="", help_text="Of the last try.")
@@ -110,12 +122,25 @@ class Notice(models.Model):
         self.tries += 1
         return True
 
+    @cached_property
+    def parts(self) -> list[Notice]:
+        """What one mail tells: this, and what was held with it and is still of use."""
+        return [self]
+
+    def hold(self, until: datetime) -> None:
+        """Wait for the end of the quiet hours."""
+        self._end(send_at=until, held=True)
+
     def done(self, now: datetime) -> None:
         self._end(status=SENT, send_at=None, sent_at=now, error="")
 
     def drop(self, why: str) -> None:
         """It is no longer of use: decided, or somebody else's."""
         self._end(status=DROPPED, send_at=None, error=why)
+
+    def leave(self, why: str) -> None:
+        """Out of the mail of another one, before it is sent: no longer of use."""
+        self._change(Notice.objects.filter(pk=self.pk, status=BUNDLED), status=DROPPED, error=why)
 
     def put_off(self, error: str, now: datetime, *, for_good: bool = False) -> datetime | None:
         """Try again after a pause that grows, or give up; when it is tried next."""
@@ -127,7 +152,15 @@ class Notice(models.Model):
         return again
 
     def _end(self, **changes: object) -> None:
-        self._change(Notice.objects.filter(pk=self.pk, status=WAITING, tries=self.tries), **changes)
+        """Of itself, and at its end of what stands in its mail: one transaction."""
+        mine = Notice.objects.filter(pk=self.pk, status=WAITING, tries=self.tries)
+
+        @transaction.atomic
+        def write() -> None:
+            if mine.update(**changes) and "status" in changes:
+                Notice.objects.filter(lead=self.pk, status=BUNDLED).update(**changes)
+
+        durably(write)
         for name, value in changes.items():
             setattr(self, name, value)
 
@@ -140,17 +173,42 @@ class Notice(models.Model):
 
 
 class NoticeWish(models.Model):
-    """Of which occasions a person wants no mail; without a row, of none."""
+    """Of what a person wants no mail, when none at all, and in which language; without a row, each and at once."""
 
     person = models.OneToOneField(
         settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="notice_wish"
     )
     unwanted = models.JSONField(default=list, blank=True)
+    quiet_from = models.TimeField(null=True, blank=True, help_text="Mail is held from then; none: never.")
+    quiet_until = models.TimeField(null=True, blank=True)
+    zone = models.CharField(max_length=64, blank=True, default="", help_text="Whose clock that is.")
+    language = models.CharField(max_length=10, blank=True, default="", help_text="Empty: the site's.")
 
     def __str__(self) -> str:
         return f"{self.person}: no {', '.join(self.unwanted)}"
 
     @classmethod
-    def keep(cls, person: models.Model, unwanted: Sequence[str]) -> None:
-        kept = sorted(set(unwanted))
-        durably(lambda: cls.objects.update_or_create(person=person, defaults={"unwanted": kept}))
+    def keep(
+        cls, person: models.Model, unwanted: Sequence[str], quiet: Quiet | None = None, language: str = ""
+    ) -> None:
+        """What is held is looked at again, for other hours may be quiet now."""
+        kept = {
+            "unwanted": sorted(set(unwanted)),
+            "quiet_from": quiet.begin if quiet is not None else None,
+            "quiet_until": quiet.end if quiet is not None else None,
+            "zone": quiet.zone if quiet is not None else "",
+            "language": language,
+        }
+
+        @transaction.atomic
+        def write() -> None:
+            cls.objects.update_or_create(person=person, defaults=kept)
+            Notice.objects.filter(person=person, status=WAITING, held=True).update(send_at=clock.now())
+
+        durably(write)
+
+    @property
+    def quiet(self) -> Quiet | None:
+        if self.quiet_from is None or self.quiet_until is None:
+            return None
+        return Quiet(self.quiet_from, self.quiet_until, self.zone)

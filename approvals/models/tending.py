@@ -5,33 +5,48 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.db import transaction
+from django.db.models import Sum
+from django.utils.translation import gettext_lazy as _
 
-from approvals import who
+from approvals import mentions, who
+from approvals.files import LARGEST, checked, must_have_room
 from approvals.models.activity import Activity
 from approvals.refusals import must_be_allowed, must_be_open, must_be_revision, must_see
 from approvals.text import checked_text, storable_text
-from approvals.words import ASSIGNED, CLAIMED, COMMENTED, RELEASED
+from approvals.words import ASSIGNED, ATTACHED, CLAIMED, COMMENTED, RELEASED
 from runs import secrets
-from runs.engine import clock
-from runs.errors import Conflict, Invalid, NotAllowed
+from runs.engine import blobs, clock
+from runs.errors import Conflict, Invalid, NotAllowed, told
+from runs.models import Run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
     from django.contrib.auth.models import User
 
+    from approvals.files import Checked, Sent
     from approvals.models.approval import Approval
 
 
 class Tending:
     """The verbs `comment`, `claim`, `release` and `assign` of Approval. All but a comment move the revision."""
 
-    def comment(self: Approval, by: User, text: str) -> Activity:
-        """Say something, also when it is decided; who may see it may comment."""
+    def comment(self: Approval, by: User, text: str, files: Sequence[Sent] = ()) -> Activity:
+        """Say something, also when it is decided; who may see it may comment, and add files.
+
+        People named with an @ are told of it. Raises Invalid, by the names `text` and `files`, also for a mention of
+        somebody who may not see this.
+        """
         must_see(self, by)
         text = checked_text(text, "text")
-        if not text.strip():
-            raise Invalid("The comment is empty; write something.", {"text": ["Write something."]})
+        if not text.strip() and not files:
+            raise Invalid(_("The comment is empty; write something."), {"text": [_("Write something.")]})
         secrets.refuse(text, "text")
-        return self.durably(lambda: self._comment(by, storable_text(text)))
+        mentions.must_see(self, text)
+        fit = checked(files)
+        must_have_room(fit, self.bytes_attached)
+        return self.durably(lambda: self._comment(by, storable_text(text), fit))
 
     def claim(self: Approval, by: User, revision: int | None = None) -> None:
         """Take it, so that others see who is at it; they may still decide. Claimed twice it stays as it is."""
@@ -49,11 +64,41 @@ class Tending:
         self.durably(lambda: self._assign(by, to, revision))
 
     @transaction.atomic
-    def _comment(self: Approval, by: User, text: str) -> Activity:
+    def _comment(self: Approval, by: User, text: str, files: Sequence[Checked]) -> Activity:
+        from approvals.erasing import must_not_be_erased
+
+        if files:
+            Run.objects.lock(self.run_id)  # which a blob's use refers to; before the approval, as everywhere
         self.lock()
-        said = Activity(kind=COMMENTED, by=by, text=text, at=clock.now())
-        self.append(said)
+        must_not_be_erased(self)
+        must_have_room(files, self.bytes_attached)
+        now = clock.now()
+        said = Activity(kind=COMMENTED, by=by, text=text, at=now)
+        if text.strip():
+            self.append(said)
+        for file in files:
+            said = self._attach(by, file, now)
         return said
+
+    def _attach(self: Approval, by: User, file: Checked, now: datetime) -> Activity:
+        """The bytes, a link of the chain that has their digest, and the row that people load them by."""
+        blob = blobs.put(self.run_id, file.content, file.media_type, LARGEST)
+        row = Activity(kind=ATTACHED, by=by, text=f"{file.name} (sha256 {blob.sha256})", at=now)
+        self.append(row)
+        self.attachments.create(
+            activity=row,
+            blob_id=blob.sha256,
+            name=file.name,
+            media_type=file.media_type,
+            size=file.size,
+            by=by,
+            at=now,
+        )
+        return row
+
+    @property
+    def bytes_attached(self: Approval) -> int:
+        return self.attachments.aggregate(all=Sum("size"))["all"] or 0
 
     @transaction.atomic
     def _claim(self: Approval, by: User, revision: int | None) -> None:
@@ -62,16 +107,23 @@ class Tending:
         if self.assignee_id == by.pk:
             return
         if self.assignee is not None:
-            raise Conflict(f"{self.assignee.get_username()} has this; ask them to release it, or assign it.")
+            raise Conflict(
+                told(
+                    _("%(who)s has this; ask them to release it, or assign it."),
+                    who=self.assignee.get_username(),
+                )
+            )
         self._hand_over(Activity(kind=CLAIMED, by=by, to=by), by)
 
     @transaction.atomic
     def _release(self: Approval, by: User, revision: int | None) -> None:
         self._hold_open(revision)
         if self.assignee is None:
-            raise Conflict("Nobody has this, so there is nothing to release.")
+            raise Conflict(_("Nobody has this, so there is nothing to release."))
         if self.assignee_id != by.pk:
-            raise NotAllowed(f"Only {self.assignee.get_username()}, who has this, can release it.")
+            raise NotAllowed(
+                told(_("Only %(who)s, who has this, can release it."), who=self.assignee.get_username())
+            )
         self._hand_over(Activity(kind=RELEASED, by=by), None)
 
     @transaction.atomic
@@ -79,7 +131,9 @@ class Tending:
         self._hold_open(revision)
         must_be_allowed(self, by)
         if who.why_not(self, to):
-            fault = f"{to.get_username()} may not decide this; assign it to somebody who may."
+            fault = told(
+                _("%(who)s may not decide this; assign it to somebody who may."), who=to.get_username()
+            )
             raise Invalid(fault, {"to": [fault]})
         if self.assignee_id != to.pk:
             self._hand_over(Activity(kind=ASSIGNED, by=by, to=to), to)

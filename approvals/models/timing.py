@@ -6,17 +6,18 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.db import transaction
+from django.utils.translation import gettext_lazy as _
 
 from approvals import who
 from approvals.models.activity import Activity
 from approvals.models.reviewer import Reviewer
 from approvals.refusals import TooLate, must_be_open, must_be_revision, must_see
 from approvals.reminders import is_last_hour, next_reminder
-from approvals.text import checked_text, clock_text, storable_text
+from approvals.text import checked_text, clock_said, clock_text, storable_text
 from approvals.words import ESCALATED, EXTENDED, REMINDED
 from runs import secrets
 from runs.engine import clock
-from runs.errors import Conflict, Invalid, NotAllowed
+from runs.errors import Conflict, Invalid, NotAllowed, told
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -39,7 +40,9 @@ class Timing:
         """
         must_see(self, by)
         if not isinstance(until, datetime) or until.utcoffset() is None:
-            raise Invalid("The new deadline is a moment with its zone.", {"until": ["Give a date and time."]})
+            raise Invalid(
+                _("The new deadline is a moment with its zone."), {"until": [_("Give a date and time.")]}
+            )
         reason = checked_text(reason, "reason")
         secrets.refuse(reason, "reason")
         self.durably(lambda: self._extend(by, until.astimezone(UTC), storable_text(reason), revision))
@@ -61,11 +64,18 @@ class Timing:
         if refused:
             raise NotAllowed(refused)
         if self.entry.due_at is None:
-            raise Conflict("This has no deadline, so there is none to move.")
+            raise Conflict(_("This has no deadline, so there is none to move."))
         if self.entry.due_at <= now:
-            raise TooLate(f"Too late: the deadline was {clock_text(self.entry.due_at)}; nothing was changed.")
+            raise TooLate(
+                told(
+                    _("Too late: the deadline was %(when)s; nothing was changed."),
+                    when=clock_said(self.entry.due_at),
+                )
+            )
         if not self.entry.due_at < until <= now + LONGEST_EXTENSION:
-            fault = f"Choose a moment after {clock_text(self.entry.due_at)}, at most a year ahead."
+            fault = told(
+                _("Choose a moment after %(when)s, at most a year ahead."), when=clock_said(self.entry.due_at)
+            )
             raise Invalid(fault, {"until": [fault]})
         self.entry.postpone(self.run, until, now)
         self.append(

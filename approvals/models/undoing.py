@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.db import transaction
+from django.utils.translation import gettext_lazy as _
 
 from approvals.models.activity import Activity
 from approvals.refusals import must_be_open, must_see
 from approvals.stages import stages_of
 from approvals.tally import tally
 from approvals.words import TAKEN_BACK, UNDONE
-from runs.errors import Conflict, NotAllowed
+from runs.errors import Conflict, NotAllowed, lowered, told
 from runs.models import LedgerEntry, Run
+from runs.pages.words import status_word
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -44,13 +46,18 @@ class Undoing:
     def _undo(self: Approval, by: User) -> None:
         now = self._hold_with_run()
         if self.is_open:
-            raise Conflict("There is nothing to undo: this is open.")
+            raise Conflict(_("There is nothing to undo: this is open."))
         if self.conclusion is None:
             raise Conflict(
-                f"No person decided this ({self.outcome.replace('_', ' ')}), so nobody can undo it."
+                told(
+                    _("No person decided this (%(word)s), so nobody can undo it."),
+                    word=lowered(status_word(self.outcome).word),
+                )
             )
         if self.conclusion.by_id != by.pk:
-            raise NotAllowed(f"Only {self.conclusion.by.get_username()}, who decided, can undo this.")
+            raise NotAllowed(
+                told(_("Only %(who)s, who decided, can undo this."), who=self.conclusion.by.get_username())
+            )
         self._withdraw(self.conclusion, UNDONE, by, now, moves=True)
         self.entry.reopen(self.run, now=now)
 
@@ -60,7 +67,7 @@ class Undoing:
         must_be_open(self)
         vote = self.votes.filter(by=by).select_related("decision").first()
         if vote is None:
-            raise Conflict("You have no vote here to take back.")
+            raise Conflict(_("You have no vote here to take back."))
         self._withdraw(vote.decision, TAKEN_BACK, by, now, moves=False)
 
     def _hold_with_run(self: Approval) -> datetime:

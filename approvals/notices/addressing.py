@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
-from approvals import who
+from approvals import mentions, who
 from approvals.models.activity import Activity
 from approvals.models.approval import Approval
 from approvals.models.notice import Notice, NoticeWish, Occasion
@@ -43,6 +43,8 @@ def _address(pk: int) -> None:
     if occasion.look_at is None:
         return
     approval = Approval.objects.for_page().get(pk=occasion.approval_id)
+    if occasion.kind == words.REOPENED and approval.is_open:
+        _ask_again(approval, occasion)
     if _is_still_so(approval, occasion):
         now = clock.now()
         to = _people(approval, occasion)
@@ -58,10 +60,35 @@ def _address(pk: int) -> None:
     Occasion.objects.filter(pk=pk).update(look_at=None)
 
 
+def _ask_again(approval: Approval, occasion: Occasion) -> None:
+    """After an undo: what was dropped for the decision's sake is wanted again, under its id, and who was not told for
+    its sake is asked. Not who undid it: they know."""
+    now = clock.now()
+    undone_by = Activity.objects.get(approval=approval, seq=occasion.seq).by_id
+    dropped = approval.notices.filter(
+        status=words.DROPPED, error=words.DECIDED_MEANWHILE, occasion__in=words.WHILE_OPEN
+    )
+    dropped.exclude(person=undone_by).update(status=words.WAITING, send_at=now, error="")
+    asked = Occasion(approval=approval, kind=words.ASKED, seq=occasion.seq)
+    people = _who_wants(_undecided(approval).exclude(pk=undone_by), words.ASKED)
+    on_table = _on_table(approval)
+    Notice.objects.bulk_create(
+        [_notice(approval, asked, on_table, now, channel=words.MAIL, person=one) for one in people],
+        ignore_conflicts=True,
+    )
+
+
+def _on_table(approval: Approval) -> int:
+    """Tells what is asked about one text from what is asked about another."""
+    return approval.amendment.seq if approval.amendment is not None else 0
+
+
 def _is_still_so(approval: Approval, occasion: Occasion) -> bool:
     """What asks is for nothing once it is decided; what tells of a decision, once that was undone."""
     if occasion.kind in words.WHILE_OPEN:
         return approval.is_open
+    if occasion.kind == words.MENTIONED:
+        return True
     if occasion.kind == words.DECIDED:
         return approval.conclusion is not None and approval.conclusion.seq == occasion.seq
     if occasion.kind == words.REOPENED:
@@ -72,12 +99,11 @@ def _is_still_so(approval: Approval, occasion: Occasion) -> bool:
 def _people(approval: Approval, occasion: Occasion) -> Address:
     kind = occasion.kind
     if kind in (words.ASKED, words.ESCALATED):
-        on_table = approval.amendment.seq if approval.amendment is not None else 0
         told = approval.notices.filter(occasion=words.ASKED, person__isnull=False).values("person")
         asked = _undecided(approval)
         if kind == words.ESCALATED:
             asked = asked.exclude(pk__in=told)
-        return Address(asked, on_table)
+        return Address(asked, _on_table(approval))
     if kind == words.REMINDED:
         people = [approval.assignee] if approval.assignee is not None else _undecided(approval)
         return Address(people, occasion.seq)
@@ -90,6 +116,10 @@ def _people(approval: Approval, occasion: Occasion) -> Address:
             one.pk: one for one in (approval.run.created_by, approval.run.on_behalf_of) if one is not None
         }
         return Address([one for pk, one in requesters.items() if pk != decider], occasion.seq)
+    if kind == words.MENTIONED:
+        said = Activity.objects.get(approval=approval, seq=occasion.seq)
+        seen_by = [one for one in mentions.people_in(said.text) if mentions.may_see(approval, one)]
+        return Address([one for one in seen_by if one.pk != said.by_id], occasion.seq)
     return Address()
 
 

@@ -15,11 +15,13 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.mail import EmailMultiAlternatives
 from django.template.loader import render_to_string
+from django.utils.translation import override
 from standardwebhooks import Webhook
 
+from approvals.models.notice import NoticeWish
 from approvals.notices import guard, words
 from approvals.notices.chats import chat_at
-from approvals.notices.wording import event, wording
+from approvals.notices.wording import digest, event, wording
 
 if TYPE_CHECKING:
     from approvals.models import Notice
@@ -39,23 +41,35 @@ class NotSent(Exception):
 
 
 def send_mail(notice: Notice) -> None:
-    said = wording(notice)
+    """In the language in which its reader kept their wishes; English where they kept none."""
+    spoken = NoticeWish.objects.filter(person=notice.person_id).values_list("language", flat=True).first()
+    with override(spoken if spoken in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE):
+        _send_mail(notice)
+
+
+def _send_mail(notice: Notice) -> None:
     host = urlsplit(settings.DURABLEWEB["site_url"]).hostname or "localhost"
-    told = {"said": said, "title": notice.approval.title}
+    if notice.parts == [notice]:
+        template, said = "mail", wording(notice)
+        told = {"said": said, "title": notice.approval.title}
+    else:
+        template, said = "digest", digest(notice)
+        told = {"said": said}
     message = EmailMultiAlternatives(
         subject=said.subject,
-        body=render_to_string("approvals/notices/mail.txt", told),
+        body=render_to_string(f"approvals/notices/{template}.txt", told),
         to=[notice.person.email],
         headers={
             "Message-ID": f"<{notice.pk}@{host}>",
-            "References": f"<{notice.approval_id}@{host}>",  # one approval, one thread
+            # one approval, one thread
+            **({"References": f"<{notice.approval_id}@{host}>"} if template == "mail" else {}),
             "Date": formatdate(notice.made_at.timestamp(), localtime=False),
             "Auto-Submitted": "auto-generated",
             "X-Auto-Response-Suppress": "All",
             "List-Unsubscribe": f"<{said.wishes_link}>",
         },
     )
-    message.attach_alternative(render_to_string("approvals/notices/mail.html", told), "text/html")
+    message.attach_alternative(render_to_string(f"approvals/notices/{template}.html", told), "text/html")
     try:
         message.send()
     except smtplib.SMTPRecipientsRefused as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any  # what a change sets
 
 from django.conf import settings
 
+from approvals import mentions
 from approvals import words as trail
 from approvals.models.decision import Decision
 from approvals.models.notice import Occasion
@@ -48,6 +49,8 @@ def note(approval: Approval, row: Decision | Activity, changes: Mapping[str, Any
 
 def _kind(row: Decision | Activity, changes: Mapping[str, Any]) -> str:
     if not isinstance(row, Decision):
+        if row.kind == trail.COMMENTED:
+            return words.MENTIONED if mentions.names_in(row.text) else ""
         return OF_ACTIVITY.get(row.kind, "")
     if changes.get("outcome"):
         return words.DECIDED

@@ -10,9 +10,10 @@ import logging
 import uuid
 from typing import TYPE_CHECKING
 
+from approvals import mentions
 from approvals.models.approval import Approval
 from approvals.models.notice import Notice
-from approvals.notices import channels, words
+from approvals.notices import bundling, channels, words
 from runs.engine import clock
 
 if TYPE_CHECKING:
@@ -22,18 +23,21 @@ log = logging.getLogger(__name__)
 
 
 def send(pk: uuid.UUID) -> None:
-    notice = (
-        Notice.objects.select_related(
-            "person", "target", "approval__run__created_by", "approval__entry", "approval__conclusion__by"
-        )
-        .filter(pk=pk, status=words.WAITING)
-        .first()
-    )
+    notice = bundling.with_all(Notice.objects.filter(pk=pk, status=words.WAITING)).first()
     if notice is None:
         return
-    if useless := _is_useless(notice):
-        notice.drop(useless)
+    now = clock.now()
+    useless = [_is_useless(part) for part in bundling.parts(notice)]
+    if all(useless):
+        notice.drop(useless[0])
         return
+    if quiet_until := bundling.held_until(notice, now):
+        notice.hold(quiet_until)
+        return
+    if notice.held and not bundling.gather(notice):
+        return  # it stands in the mail of another one
+    if notice.held:
+        notice.parts = _still_of_use(notice)
     if not notice.intend():
         return
     try:
@@ -50,6 +54,18 @@ def send(pk: uuid.UUID) -> None:
             notice.target.worked(now)
 
 
+def _still_of_use(notice: Notice) -> list[Notice]:
+    """The parts of its mail; what is decided meanwhile is taken out of it, and would be told again after an undo."""
+    told = []
+    for part in bundling.parts(notice):
+        why = _is_useless(part)
+        if not why:
+            told.append(part)
+        elif part.pk != notice.pk:
+            part.leave(why)
+    return told
+
+
 def _failed(notice: Notice, error: str, now: datetime, *, for_good: bool = False) -> None:
     again = notice.put_off(error, now, for_good=for_good)
     log.warning("Notice %s by %s: %s; %s", notice.pk, notice.channel, error, again or "given up")
@@ -61,11 +77,13 @@ def _is_useless(notice: Notice) -> str:
     """Why it need not be sent any more; "" if it should be."""
     asks = notice.occasion in words.WHILE_OPEN
     if asks and not notice.approval.is_open:
-        return "decided"
+        return words.DECIDED_MEANWHILE
     if notice.person is None:
         return "" if notice.target.is_on else "switched off"
     if not notice.person.is_active:
         return "the account is switched off"
+    if notice.occasion == words.MENTIONED and not mentions.may_see(notice.approval, notice.person):
+        return "it may not be seen by them any more"
     if asks and not Approval.objects.for_user(notice.person).filter(pk=notice.approval_id).exists():
         return "it is not theirs to decide any more"
     return ""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any  # payloads are any JSON
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateformat import format as date_format
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from approvals.forms.values import json_text, visible
-from approvals.notices import words
+from approvals.notices import bundling, words
+from runs.engine import clock
 from runs.pages.words import person_name
 
 if TYPE_CHECKING:
@@ -40,11 +43,36 @@ def wording(notice: Notice) -> Wording:
     return Wording(
         subject=_shortened(f"{_what(notice)}: {title}"),
         lead=_lead(notice),
-        facts=_facts(approval, asks),
+        facts=_facts(approval, asks) + _despite_quiet(notice),
         link=f"{site()}{approval.get_absolute_url()}",
         act=_("Open and decide") if asks else _("Open it"),
         payload=visible(json_text(approval.payload)) if asks and tells_payload(approval) else "",
         wishes_link=f"{site()}{reverse('approvals:notices')}",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """Several notices in one mail."""
+
+    subject: str
+    parts: list[Wording]
+    link: str
+    wishes_link: str
+
+
+def digest(notice: Notice) -> Digest:
+    """Of all its parts: what was held while it was quiet."""
+    parts = [wording(part) for part in notice.parts]
+    first = parts[0].subject
+    many = ngettext(
+        "%(count)s notice from your quiet hours", "%(count)s notices from your quiet hours", len(parts)
+    )
+    return Digest(
+        subject=_shortened(f"{many % {'count': len(parts)}}: {first}"),
+        parts=parts,
+        link=f"{site()}{reverse('approvals:inbox')}",
+        wishes_link=parts[0].wishes_link,
     )
 
 
@@ -89,6 +117,7 @@ def _what(notice: Notice) -> str:
         words.EXPIRED: _outcome(notice.approval),
         words.CLOSED: _outcome(notice.approval),
         words.REOPENED: _("Open again"),
+        words.MENTIONED: _("You are mentioned"),
     }[notice.occasion]
 
 
@@ -105,6 +134,7 @@ def _lead(notice: Notice) -> str:
         words.EXPIRED: _("Nobody decided in time."),
         words.CLOSED: _("It no longer needs a decision."),
         words.REOPENED: _("The decision was undone; it is open again."),
+        words.MENTIONED: _("Somebody has mentioned you in a comment."),
     }[notice.occasion]
 
 
@@ -121,6 +151,16 @@ def _facts(approval: Approval, asks: bool) -> list[tuple[str, str]]:
     if not asks and approval.conclusion is not None:
         facts.append((_("Decided by"), person_name(approval.conclusion.by)))
     return facts
+
+
+def _despite_quiet(notice: Notice) -> list[tuple[str, str]]:
+    """Why it comes in quiet hours."""
+    end = bundling.quiet_until(notice, clock.now()) if notice.person is not None else None
+    if end is None or not bundling.is_urgent(notice, end):
+        return []
+    until = end.astimezone(ZoneInfo(notice.person.notice_wish.zone))
+    said = _("The deadline is before your quiet hours end at %(at)s, so this did not wait.")
+    return [(_("Sent now"), said % {"at": f"{date_format(until, 'H:i')} {until.tzname()}"})]
 
 
 def _outcome(approval: Approval) -> str:

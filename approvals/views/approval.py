@@ -15,7 +15,7 @@ from approvals.models import KeptDraft
 from approvals.models.draft import TEXTS
 from approvals.pages import ApprovalPage
 from approvals.proof import proof_of
-from approvals.views.fetching import fetch, toast_of
+from approvals.views.fetching import Erased, fetch, toast_of
 from runs.engine import clock
 from runs.errors import Invalid
 
@@ -34,7 +34,10 @@ PARTS = {
 
 @require_safe
 def approval(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
-    page = ApprovalPage(fetch(request.user, pk), request.user)
+    try:
+        page = ApprovalPage(fetch(request.user, pk), request.user)
+    except Erased as erased:
+        return redirect(erased.run)  # its page says by whom, and why
     return show(request, page)
 
 

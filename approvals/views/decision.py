@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from approvals import words
+from approvals.contracts import sheet
 from approvals.drafts import give_back, keep_typed
 from approvals.forms.posted import Draft, read_draft
 from approvals.forms.values import lines
@@ -102,6 +103,8 @@ def _meant(verdict: str, draft: Draft, page: ApprovalPage) -> str:
 def _payload(verdict: str, draft: Draft, page: ApprovalPage, reason: str) -> Any:
     if verdict == words.RESPOND and not page.answers_only and not page.schema and not draft.is_edited:
         return reason
+    if page.contract is not None and verdict == words.RESPOND:
+        return sheet.answer(page.contract, draft.payload)
     if verdict in (words.RESPOND, words.EDIT) or draft.is_edited:
         return draft.payload
     return AS_PROPOSED

@@ -14,12 +14,25 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import HttpRequest
 
+    from runs.models import Run
+
+
+class Erased(Http404):
+    """What was asked is gone, together with its run; the run's page says so."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(f"This was erased together with run {run.short_id}.")
+        self.run = run
+
 
 def fetch(user: User, pk: uuid.UUID) -> Approval:
     """The approval if this person may see it. Raises Http404 for what they may not, as for what there is not."""
-    approval = Approval.objects.visible_to(user).for_page().filter(pk=pk).first()
+    seen = Approval.objects.visible_to(user).for_page().select_related("run__tombstone")
+    approval = seen.filter(pk=pk).first()
     if approval is None:
         raise Http404(f"There is no approval {pk}, or you may not see it.")
+    if getattr(approval.run, "tombstone", None) is not None:
+        raise Erased(approval.run)
     return approval
 
 

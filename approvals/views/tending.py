@@ -2,36 +2,65 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.http import Http404
-from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.utils.http import content_disposition_header
+from django.views.decorators.http import require_POST, require_safe
 
+from approvals.files import LARGEST, MOST_AT_ONCE, Sent
 from approvals.forms.values import lines
 from approvals.listing import Listing
 from approvals.models import KeptDraft
 from approvals.pages import ApprovalPage, Trouble
 from approvals.views.approval import show
 from approvals.views.fetching import fetch
+from runs.engine import blobs
 from runs.errors import Missing, Refusal
 
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable
 
-    from django.http import HttpRequest, HttpResponse
+    from django.http import HttpRequest
 
     from approvals.models import Approval
 
 
 @require_POST
 def comment(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Say something; `mention` is a name chosen from the list, which goes into the text where it is not yet."""
     text = lines(request.POST.get("text", ""))
+    name = request.POST.get("mention", "").strip().lstrip("@")
+    if name and f"@{name}" not in text:
+        text = f"@{name} {text}".rstrip()
 
     def verb(approval: Approval) -> None:
-        approval.comment(request.user, text)
+        approval.comment(request.user, text, _files(request))
         KeptDraft.keep(approval, request.user, comment="")
 
     return done(request, pk, verb, "activity", said="comment", typed=text)
+
+
+def _files(request: HttpRequest) -> list[Sent]:
+    """What was sent; of what is too large no more is read than says so."""
+    sent = request.FILES.getlist("files")[: MOST_AT_ONCE + 1]
+    return [Sent(file.name or "", file.read(LARGEST + 1)) for file in sent]
+
+
+@require_safe
+def attachment(request: HttpRequest, pk: uuid.UUID, number: int) -> HttpResponse:
+    """The bytes of an attachment, for who may see the approval: as a file to keep, never as a page."""
+    file = get_object_or_404(fetch(request.user, pk).attachments, pk=number)
+    try:
+        content = blobs.read(file.approval.run_id, file.blob_id)
+    except blobs.BlobGone as gone:
+        raise Http404(str(gone)) from gone
+    answer = HttpResponse(content, content_type=file.media_type)
+    answer["Content-Disposition"] = content_disposition_header(True, file.name)
+    answer["Content-Security-Policy"] = "sandbox; default-src 'none'"
+    answer["X-Content-Type-Options"] = "nosniff"
+    answer["Cache-Control"] = "private, no-store"
+    return answer
 
 
 @require_POST

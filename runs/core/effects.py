@@ -11,7 +11,7 @@ from runs.core.compensation import Compensation
 from runs.core.errors import Ambiguous, CodecError, EffectFailed, Permanent, Transient
 from runs.core.ledger import DONE, FAILED, IN_DOUBT, OPEN, Entry, Ledger, question
 from runs.core.mapping import classify
-from runs.core.outcomes import LetsGo, PutsOff, Stop, Waits
+from runs.core.outcomes import LetsGo, LinesUp, PutsOff, Stop, Waits
 from runs.core.tool import Tool
 
 IN_PLACE_SECONDS = 5.0
@@ -53,6 +53,8 @@ def perform(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
 
 def _try(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
     """One try: after it the entry is done, failed, in doubt, or to be tried again; or the run is put off."""
+    if tool.rate is not None:
+        yield from _wait_in_line(ledger, tool, entry)
     if tool.write:
         yield from _intend(ledger, tool, entry)
     else:
@@ -61,6 +63,8 @@ def _try(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
     try:
         value = yield _invocation(ledger, tool, entry)
     except Exception as error:
+        if "show_text" in tool.injected:
+            yield partial(ledger.hush, entry)
         yield from _after_error(ledger, tool, entry, error)
         return
     try:
@@ -73,6 +77,17 @@ def _try(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
         yield partial(
             ledger.fail, entry, "permanent", f"{tool.name}: {happened}the result cannot be stored: {error}"
         )
+
+
+def _wait_in_line(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
+    """Count this call among those of all workers, or wait until there is room: before it is intended, so no attempt."""
+    rate, in_line = tool.rate, False
+    name, per_key = rate.name or tool.name, rate.key_of(tool.unpack(entry.request))
+    while wait := (yield partial(ledger.let_through, name, per_key, rate, in_line)):
+        if wait > IN_PLACE_SECONDS:
+            raise Stop(LinesUp(wait, f"{name}, {rate.often}"))
+        yield Pause(wait)
+        in_line = True
 
 
 def _intend(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
@@ -100,6 +115,8 @@ def _invocation(ledger: Ledger, tool: Tool, entry: Entry) -> Invoke:
         arguments["idempotency_key"] = entry.idempotency_key
     if "timeout" in tool.injected:
         arguments["timeout"] = seconds
+    if "show_text" in tool.injected:
+        arguments["show_text"] = ledger.listen(entry)
     return Invoke(tool.fn, arguments, seconds=seconds, write=tool.write)
 
 

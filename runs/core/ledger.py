@@ -7,6 +7,7 @@ production is rows (runs/engine/ledger.py). Each act is one durable change: afte
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol  # blobs and recorded values are any value
@@ -18,6 +19,7 @@ from runs.core.errors import Permanent, SecretFound
 from runs.core.graph import Graph
 from runs.core.memory_children import MemoryChildren
 from runs.core.moments import moment_of
+from runs.core.rate import Rate, Window
 from runs.core.rules import Judgement
 from runs.core.tool import Call
 
@@ -70,6 +72,8 @@ class Ledger(Protocol):
     answers it in the same commit if its signal is there or its moment has come. `doubt` of what was surely not `sent`
     leaves nothing to wait for: a person says how it ends. `to_compensate` is the latest write that is done and has a
     compensation which was not given up; when that is recorded, the same commit makes the write compensated.
+    `let_through` counts a call of a tool with a rate, and returns 0.0; or in how many seconds to ask again, then
+    `in_line`. What is given to `listen`'s function is shown while the call is under way, until its record or `hush`.
     `start` opens an entry together with the child that answers it; `fan_out` one for many, which `spread` then makes;
     `look` reads those entries again.
     """
@@ -98,6 +102,9 @@ class Ledger(Protocol):
     def spread(self, entry: Entry, graph: Graph, trees: list[Any]) -> Entry: ...
     def look(self, keys: list[str]) -> None: ...
     def ends(self, entry: Entry) -> list[ChildEnd]: ...
+    def let_through(self, name: str, per_key: str, rate: Rate, in_line: bool) -> float: ...
+    def listen(self, entry: Entry) -> Callable[[str], None]: ...
+    def hush(self, entry: Entry) -> None: ...
     def admit(self, entry: Entry) -> None: ...
     def may_call(self, entry: Entry | None) -> bool: ...
     def holder(self, idempotency_key: str) -> tuple[str, Entry] | None: ...
@@ -117,7 +124,7 @@ class MemoryLedger(MemoryChildren):
 
     `answers` maps an interrupt's key to a dict {verdict, payload, reason, by}, or a function of the request that
     makes one; what has no answer waits. That of a wait for a signal is {payload}. `mailbox` holds signals that came
-    before anybody waits for them, as (name, payload).
+    before anybody waits for them, as (name, payload). `shown` is the text that each call has shown, by its key.
     """
 
     answers: dict[str, Any] = field(default_factory=dict)
@@ -133,6 +140,8 @@ class MemoryLedger(MemoryChildren):
     blobs: dict[str, bytes] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
     remarks: list[tuple[str, str]] = field(default_factory=list)
+    windows: dict[tuple[str, str], Window] = field(default_factory=dict)
+    shown: dict[str, str] = field(default_factory=dict)
     clock: datetime = datetime(2026, 1, 1, tzinfo=UTC)
     quarantine: timedelta = timedelta(seconds=60)
 
@@ -190,6 +199,26 @@ class MemoryLedger(MemoryChildren):
 
     def supersede(self, entry: Entry) -> None:
         entry.status = CANCELLED
+
+    def let_through(self, name: str, per_key: str, rate: Rate, in_line: bool) -> float:
+        """Here nobody else calls, and waiting takes no time: the ledger's clock goes on to the moment of the call."""
+        wait = 1.0
+        while wait:
+            before = self.windows.get((name, per_key), Window())
+            self.windows[name, per_key], wait = before.ask(rate, self.clock, in_line=in_line)
+            self.clock, in_line = self.clock + timedelta(seconds=wait), True
+        return wait
+
+    def listen(self, entry: Entry) -> Callable[[str], None]:
+        self.shown[entry.key] = ""
+
+        def show_text(more: str) -> None:
+            self.shown[entry.key] += more
+
+        return show_text
+
+    def hush(self, entry: Entry) -> None:
+        self.shown.pop(entry.key, None)
 
     def admit(self, entry: Entry) -> None:
         for name, value in self.secrets.items():

@@ -5,8 +5,10 @@ Classes are matched by module and name, so that no client library has to be inst
 
 from __future__ import annotations
 
+import errno
 import smtplib
 import socket
+import ssl
 from email.utils import parsedate_to_datetime
 
 from runs.core.errors import Ambiguous, Permanent, Transient
@@ -35,6 +37,12 @@ REFUSED = {
     "httpx.LocalProtocolError",
 }
 SURELY_NOT_DONE = {408, 425, 429}
+NETWORK_AWAY = {
+    errno.ENETUNREACH,
+    errno.ENETDOWN,
+    errno.EHOSTUNREACH,
+    errno.EHOSTDOWN,
+}  # also in the middle of a call
 
 
 def classify(error: Exception) -> Exception:
@@ -47,11 +55,13 @@ def classify(error: Exception) -> Exception:
         return _status(error, message)
     if names & NOT_SENT or isinstance(error, (ConnectionRefusedError, socket.gaierror)):
         return Transient(message)
-    if names & REFUSED:
+    if names & REFUSED or isinstance(error, ssl.SSLCertVerificationError):
         return Permanent(message)
     if isinstance(error, smtplib.SMTPException):
         return _smtp(error, message)
-    if names & UNKNOWN or isinstance(error, (TimeoutError, ConnectionError)):
+    if names & UNKNOWN or isinstance(error, (TimeoutError, ConnectionError, ssl.SSLError)):
+        return Ambiguous(message)
+    if isinstance(error, OSError) and error.errno in NETWORK_AWAY:
         return Ambiguous(message)
     return error
 

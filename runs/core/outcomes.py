@@ -31,6 +31,14 @@ class PutsOff:
 
 
 @dataclass(frozen=True, slots=True)
+class LinesUp:
+    """A call waits for the rate of its tool, `delay` seconds: nothing was tried, and nothing has failed."""
+
+    delay: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Fails:
     """The run fails; `kind` is one of the error kinds of DESIGN section 2."""
 
@@ -59,7 +67,7 @@ class Lost:
     reason: str
 
 
-Outcome = Stepped | Waits | PutsOff | Fails | Compensated | LetsGo | Lost
+Outcome = Stepped | Waits | PutsOff | LinesUp | Fails | Compensated | LetsGo | Lost
 
 
 class Stop(BaseException):

@@ -57,6 +57,18 @@ class Guard:
             return text
         return self._any.sub(lambda match: placeholder(self._needles[match[0]]), text)
 
+    def begun(self, text: str) -> int:
+        """How many letters at the end may be the beginning of a secret's value, of which the rest is to come."""
+        most = 0
+        for needle in self._needles:
+            end = text[1 - len(needle) :]
+            at = end.find(needle[0])
+            while at >= 0 and not needle.startswith(end[at:]):
+                at = end.find(needle[0], at + 1)
+            if at >= 0:
+                most = max(most, len(end) - at)
+        return most
+
     def redact_tree(self, tree: Plain) -> Plain:
         """The tree with each text redacted; a number, or a typed value such as bytes, that holds a secret becomes the
         placeholder alone. The same object if nothing was found."""

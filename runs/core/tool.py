@@ -14,10 +14,11 @@ from pydantic import ConfigDict, ValidationError, create_model
 from runs.core import codec
 from runs.core.codec_tree import MARK
 from runs.core.errors import CodecError, GraphError, Permanent
+from runs.core.rate import Rate
 from runs.core.retry import Retry
 
 RESERVED = ("key", "approve")  # of run.call
-INJECTED = ("idempotency_key", "timeout")
+INJECTED = ("idempotency_key", "timeout", "show_text")
 COMPENSATION_TAKES = ("arguments", "result")  # what a compensation may take beside those
 DEFAULT_LIMIT = timedelta(seconds=60)
 DEFAULT_RETRY = Retry()
@@ -38,6 +39,7 @@ class Tool:
     compensate: Tool | None = None
     arguments: Any = field(default=None, repr=False)  # the pydantic model of the bound arguments
     injected: frozenset[str] = frozenset()
+    rate: Rate | None = None
 
     @property
     def write(self) -> bool:
@@ -134,6 +136,7 @@ def tool(
     honours_key: bool = False,
     compensate: Callable[..., Any] | Tool | None = None,
     name: str | None = None,
+    rate: Rate | str | None = None,
 ) -> Any:
     """Make a function a tool; see docs/guide.md. Raises GraphError if it cannot be called safely."""
 
@@ -148,6 +151,7 @@ def tool(
             raise GraphError(
                 f"{where}: honours_key=True, but it takes no idempotency_key to give to the provider"
             )
+        arguments = _arguments(function, where)
         return Tool(
             function,
             name or function.__name__,
@@ -157,8 +161,9 @@ def tool(
             reconcile,
             honours_key,
             _compensation(compensate, kind, retry, limit, where),
-            _arguments(function, where),
+            arguments,
             injected,
+            _rate(rate, arguments, where),
         )
 
     return make if fn is None else make(fn)
@@ -183,6 +188,16 @@ def _compensation(
                 f"{', '.join(known)}, and what has a default"
             )
     return made
+
+
+def _rate(given: Rate | str | None, arguments: Any, where: str) -> Rate | None:
+    try:
+        rate = Rate(given) if isinstance(given, str) else given
+    except GraphError as error:
+        raise GraphError(f"{where}: {error}") from error
+    if rate is not None and isinstance(rate.by, str) and rate.by not in arguments.model_fields:
+        raise GraphError(f"{where}: its rate is by {rate.by!r}, which is none of its arguments")
+    return rate
 
 
 def explain(error: ValidationError) -> str:

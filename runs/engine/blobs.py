@@ -19,6 +19,7 @@ from runs.models.blob import Blob, BlobUse
 from runs.secrets import guard
 
 OFFLOADED = "offloaded"
+MOST_TRIES = 5
 
 
 class BlobGone(DurableError):
@@ -33,25 +34,44 @@ def put(run_id: Any, content: bytes, media_type: str, limit: int) -> codec.BlobR
         raise TooLarge("blob", len(content), limit)
     ref = codec.BlobRef(codec.digest(content), len(content), media_type)
     boundary("blob")
-    if not _touch(run_id, ref):
-        name = f"{ref.sha256[:2]}/{ref.sha256}-{secrets.token_hex(4)}"
-        stored = storages["default"].save(name, ContentFile(content))
-        boundary("blob's rows")
-        try:
-            with transaction.atomic():
-                Blob.objects.create(
-                    sha256=ref.sha256,
-                    size=ref.size,
-                    media_type=media_type[:100],
-                    storage_name=stored,
-                    touched_at=clock.now(),
-                )
-                BlobUse.objects.get_or_create(run_id=run_id, blob_id=ref.sha256)
-        except IntegrityError:  # another run stored the same bytes at the same moment
-            storages["default"].delete(stored)
-            _touch(run_id, ref)
-    boundary("stored")
-    return ref
+    for _try in range(MOST_TRIES):
+        if touch(run_id, ref.sha256) or _store(run_id, ref, content):
+            boundary("stored")
+            return ref
+    raise BlobGone(f"run {run_id}: blob {ref.sha256[:12]} ({ref.size:,} bytes) could not be stored")
+
+
+def touch(run_id: Any, sha256: str) -> bool:
+    """Say that the run wants the blob, before a collector may take it; False when there is none.
+
+    First the row's moment: its lock holds off a collector, which afterwards finds it touched.
+    """
+    with transaction.atomic():
+        if not Blob.objects.filter(pk=sha256).update(touched_at=clock.now()):
+            return False
+        BlobUse.objects.get_or_create(run_id=run_id, blob_id=sha256)
+    return True
+
+
+def _store(run_id: Any, ref: codec.BlobRef, content: bytes) -> bool:
+    """The file, then its row; False when another has made the row meanwhile. A file without a row is swept later."""
+    name = f"{ref.sha256[:2]}/{ref.sha256}-{secrets.token_hex(4)}"
+    stored = storages["default"].save(name, ContentFile(content))
+    boundary("blob's rows")
+    try:
+        with transaction.atomic():
+            Blob.objects.create(
+                sha256=ref.sha256,
+                size=ref.size,
+                media_type=ref.media_type[:100],
+                storage_name=stored,
+                touched_at=clock.now(),
+            )
+            BlobUse.objects.get_or_create(run_id=run_id, blob_id=ref.sha256)
+    except IntegrityError:  # another run stored the same bytes at the same moment
+        storages["default"].delete(stored)
+        return False
+    return True
 
 
 def read(run_id: Any, sha256: str, key: str = "blob") -> bytes:
@@ -80,7 +100,8 @@ def share(owner_id: Any, other_id: Any, text: str) -> None:
     named = set(_references(codec.decode(text)))
     owned = BlobUse.objects.filter(run_id=owner_id, blob_id__in=named).values_list("blob_id", flat=True)
     for sha256 in sorted(owned):
-        BlobUse.objects.get_or_create(run_id=other_id, blob_id=sha256)
+        if not touch(other_id, sha256):
+            raise BlobGone(f"run {owner_id}: blob {sha256[:12]} is gone, and cannot be passed on")
 
 
 def _references(tree: Any) -> Iterator[str]:
@@ -164,12 +185,3 @@ def load_tree(run_id: Any, stored: Any, path: str = "$") -> Any:
 
 
 _NONE = object()
-
-
-def _touch(run_id: Any, ref: codec.BlobRef) -> bool:
-    """Say that the blob is wanted, before a collector may take it; False when there is none."""
-    with transaction.atomic():
-        if not Blob.objects.filter(pk=ref.sha256).update(touched_at=clock.now()):
-            return False
-        BlobUse.objects.get_or_create(run_id=run_id, blob_id=ref.sha256)
-    return True

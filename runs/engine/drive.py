@@ -17,7 +17,18 @@ from runs.core.context import Run as NodeRun
 from runs.core.errors import CodecError, DurableError
 from runs.core.executor import conclude, excuse, timed_out
 from runs.core.graph import END, Node
-from runs.core.outcomes import Compensated, Fails, LetsGo, Lost, Outcome, PutsOff, Stepped, Stop, Waits
+from runs.core.outcomes import (
+    Compensated,
+    Fails,
+    LetsGo,
+    LinesUp,
+    Lost,
+    Outcome,
+    PutsOff,
+    Stepped,
+    Stop,
+    Waits,
+)
 from runs.core.questions import Questions
 from runs.engine.boundaries import boundary
 from runs.engine.carrying import do_async, do_now
@@ -210,6 +221,8 @@ class Drive:
                 lease.park(keys, self._wake_at(keys))
             case PutsOff(delay, error, counts):
                 lease.put_off(delay, error, counts)
+            case LinesUp(delay, reason):
+                lease.line_up(delay, reason)
             case Fails(kind, error):
                 lease.fail(kind, error)
             case Compensated(all=True):

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Q
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 from runs import registry
 from runs.core.graph import Graph
 from runs.engine.versions import Pair, migratable
+from runs.errors import told
 from runs.models.run import Run
 from runs.models.statuses import WAITING
 from runs.models.worker import GraphVersion, Worker
@@ -24,7 +27,7 @@ class Held:
     """`needs` is one of the two; `why` says what this process's code has instead, as a clause."""
 
     needs: str
-    why: str
+    why: str | Promise
 
 
 def held(pairs: Iterable[Pair], now: datetime) -> dict[Pair, Held]:
@@ -73,10 +76,22 @@ def reason(name: str, version: int, changed: set[Pair]) -> Held:
     if (name, version) in changed:
         return Held(
             NEEDS_DEPLOY,
-            f"the nodes or edges of {name} have changed under version {version}: bump the version",
+            told(
+                _("the nodes or edges of %(graph)s have changed under version %(version)s: bump the version"),
+                graph=name,
+                version=version,
+            ),
         )
     if versions:
         known = ", ".join(map(str, versions))
-        return Held(NEEDS_MIGRATION, f"of {name} there is version {known}, and no migration from {version}")
+        return Held(
+            NEEDS_MIGRATION,
+            told(
+                _("of %(graph)s there is version %(known)s, and no migration from %(version)s"),
+                graph=name,
+                known=known,
+                version=version,
+            ),
+        )
     broken = "; ".join(f"{module} cannot be imported ({error})" for module, error in registry.broken.items())
-    return Held(NEEDS_DEPLOY, broken or f"no code here declares {name}")
+    return Held(NEEDS_DEPLOY, broken or told(_("no code here declares %(graph)s"), graph=name))

@@ -13,6 +13,7 @@ from runs.core import codec
 from runs.core.chain import SALT_BYTES, Link, entry_line
 from runs.core.graph import END, Graph
 from runs.core.outcomes import Lost, Stop
+from runs.core.retry import LONGEST_SECONDS
 from runs.core.words import storable_text
 from runs.engine import clock, sql
 from runs.engine.boundaries import boundary
@@ -121,10 +122,22 @@ class Lease:
         link = self._link("retry", self.step, "", False, reason=error)
         link.status, link.attempt = statuses.RETRYING, self.attempt + counts
         changes = {"seq": link.seq, "head": "", "status": link.status, "attempt": link.attempt, "deaths": 0}
-        changes |= {"silent": 0, "wake_at": self.now() + timedelta(seconds=delay), "leased_by": None}
+        changes |= {"silent": 0, "wake_at": self._later(delay), "leased_by": None}
         if not self.ending:
             changes["error"] = link.reason  # else the one that it ends with stays
         self._advance(link, changes)
+
+    def line_up(self, delay: float, reason: str) -> None:
+        """A call waits for its tool's rate. No try was made; nor is it progress: deaths so far still count."""
+        link = self._link("pace", self.step, "", False, reason=reason)
+        link.status = statuses.RETRYING
+        changes = {"seq": link.seq, "head": "", "status": link.status, "wake_at": self._later(delay)}
+        changes |= {"leased_by": None, "alone": False}
+        self._advance(link, changes)
+
+    def _later(self, delay: float) -> datetime:
+        """Not beyond what any database's calendar holds."""
+        return self.now() + timedelta(seconds=min(delay, LONGEST_SECONDS))
 
     def fail(self, kind: str, error: str) -> None:
         """The run ends as a dead letter that keeps its evidence; if its graph wants it, what it did is undone first."""

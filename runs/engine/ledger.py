@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import uuid
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar  # recorded values are the author's
@@ -25,15 +26,17 @@ from runs.engine.closing import line_of
 from runs.engine.durably import durably_or_lost
 from runs.engine.entry_rows import entry_of, row_of
 from runs.engine.lease import Lease
+from runs.engine.meanwhile import RowMeanwhile
 from runs.engine.waiting import look_at_wait
 from runs.models.entry import LedgerEntry
+from runs.models.live_text import LiveText
 from runs.models.remark import Remark
 from runs.models.run import Run
 
 T = TypeVar("T")
 
 
-class RowLedger(RowChildren):
+class RowLedger(RowChildren, RowMeanwhile):
     """The entries of the step in progress, as the claim saw them and as this execution changes them."""
 
     def __init__(self, lease: Lease, rows: list[LedgerEntry]) -> None:
@@ -43,6 +46,7 @@ class RowLedger(RowChildren):
         self.actor = lease.worker
         self.entries = {row.key: entry_of(row) for row in rows} if rows else {}
         self.changing = lease.changing
+        self.speakers = {}
 
     @property
     def operators(self) -> list[str]:
@@ -156,15 +160,16 @@ class RowLedger(RowChildren):
     def remark(self, entry: Entry | None, kind: str, body: str) -> None:
         """Evidence outside the chain; the one thing that may come late."""
         boundary("remark")
-        Remark.objects.create(
-            run_id=self.lease.run_id,
-            entry_id=entry.id if entry is not None else None,
-            kind=kind,
-            worker=self.actor,
-            fence=self.lease.fence,
-            body=self._words(body),
-            at=clock.now(),
-        )
+        with suppress(IntegrityError):  # the run was erased meanwhile, and takes none
+            Remark.objects.create(
+                run_id=self.lease.run_id,
+                entry_id=entry.id if entry is not None else None,
+                kind=kind,
+                worker=self.actor,
+                fence=self.lease.fence,
+                body=self._words(body),
+                at=clock.now(),
+            )
 
     # -- look-ups
 
@@ -232,17 +237,19 @@ class RowLedger(RowChildren):
 
     # -- how an act is written
 
-    def _add(self, entry: Entry, now: datetime) -> Entry:
+    def _add(self, entry: Entry, now: datetime, spoke: bool = False) -> Entry:
         self.admit(entry)
         entry.step = self.step
         row = row_of(entry, self.lease.run_id, self.entries, self.actor, now)
 
         def insert() -> int | None:
-            if entry.kind != INTERRUPT:
+            if entry.kind != INTERRUPT and not spoke:
                 return sql.add_entry(self.lease.run_id, self.lease.fence, row)
             with transaction.atomic():
                 added = sql.add_entry(self.lease.run_id, self.lease.fence, row)
-                if added is not None:
+                if added is not None and spoke:
+                    LiveText.objects.hush(self.lease.run_id, self.step, entry.key)
+                if added is not None and entry.kind == INTERRUPT:
                     hooks.interrupt_opened.send(
                         sender=LedgerEntry,
                         run=Run.objects.get(pk=self.lease.run_id),
@@ -266,37 +273,41 @@ class RowLedger(RowChildren):
     def _settle(self, entry: Entry, now: datetime, changes: dict[str, Any], late: str) -> None:
         """Record an outcome: of an open entry, or of a read or value that had none until now."""
         changes |= {"answered_at": now, "answered_by": self.actor, "effective_at": now, "taken_at": now}
+        spoke = self._spoken(entry) is not None
         try:
             if entry.id is None:
                 kept = entry.result
                 entry.result = changes.get("result", entry.result)
                 try:
-                    self._add(entry, now)
+                    self._add(entry, now, spoke)
                 finally:
                     entry.result = kept
                 self._saw(entry, now)  # the text itself, not the reference that stands in the row
             else:
-                self._change(entry, changes | {"attempts": entry.attempts})
+                self._change(entry, changes | {"attempts": entry.attempts}, spoke)
         except Stop:
             self.remark(entry, "late_result", late)
             raise
 
-    def _change(self, entry: Entry, changes: dict[str, Any]) -> None:
+    def _change(self, entry: Entry, changes: dict[str, Any], spoke: bool = False) -> None:
         boundary(f"change {entry.kind}")
-        act = partial(self._changed, entry, changes)
+        act = partial(self._changed, entry, changes, spoke)
         self._fenced(durably_or_lost(act, again=lambda: self._already(entry, changes) or act()))
         boundary(f"changed {entry.kind}")
         self._saw(entry, changes.get("answered_at"))
 
-    def _changed(self, entry: Entry, changes: dict[str, Any]) -> bool:
-        """A compensation and what it undoes change together."""
+    def _changed(self, entry: Entry, changes: dict[str, Any], spoke: bool) -> bool:
+        """A compensation and what it undoes change together; what was said goes with the call's outcome."""
         run_id, fence = self.lease.run_id, self.lease.fence
-        if entry.compensates is None or changes.get("status") != DONE:
+        undoes = entry.compensates is not None and changes.get("status") == DONE
+        if not undoes and not spoke:
             return sql.change_entry(run_id, fence, entry.id, (OPEN, IN_DOUBT), changes)
         undone = {"status": ledger.COMPENSATED}
         with transaction.atomic():
             changed = sql.change_entry(run_id, fence, entry.id, (OPEN, IN_DOUBT), changes)
-            if changed and not sql.change_entry(run_id, fence, entry.compensates, (DONE,), undone):
+            if changed and spoke:
+                LiveText.objects.hush(run_id, self.step, entry.key)
+            if changed and undoes and not sql.change_entry(run_id, fence, entry.compensates, (DONE,), undone):
                 raise IntegrityError(f"{entry.key}: what it undoes is not done")
         return changed
 

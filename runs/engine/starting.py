@@ -22,6 +22,7 @@ from runs.engine.state import StoredState
 from runs.engine.transition import move
 from runs.errors import Conflict, Invalid
 from runs.models.run import LONGEST_LANE, PRIORITIES, Run
+from runs.models.tombstone import Tombstone
 from runs.models.worker import GraphVersion
 from runs.secrets import guard, refuse, refuse_in
 
@@ -132,6 +133,10 @@ class Start:
         if self.key is None:
             return None
         run = Run.objects.filter(graph=self.graph.name, key=self.key).first()
+        if run is not None and Tombstone.objects.filter(run=run).exists():
+            raise Conflict(
+                f"Key {self.key!r} belongs to run {run.id}, which was erased; a key is not used again."
+            )
         if run is not None and codec.encode(run.state_at(0), sort=True) != codec.encode(self.tree, sort=True):
             raise Conflict(f"Key {self.key!r} belongs to run {run.id}, which was started with another input.")
         return run

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
-# tables whose rows may be inserted and never changed or removed
-TABLES: set[str] = {"runs_checkpoint", "runs_remark"}
+from runs.engine import passages
+from runs.engine.passages import TOMBSTONES, Erasable, Sealed
+
+# tables whose rows may be inserted and never changed or removed; and the one change of them that passes, if any
+TABLES: dict[str, Erasable | Sealed | None] = {
+    "runs_checkpoint": passages.CHECKPOINT,
+    "runs_remark": passages.REMARK,
+    TOMBSTONES: Sealed(),
+}
 
 GATE = "runs_gated_call_is_what_was_approved"
 FINAL = "runs_question_is_final"
 MAILBOX = "runs_signal_is_final"
+ENDED = "runs_erased_stays_ended"
+CLOSED = {"runs_remark": "runs_erased_takes_no_remark", "runs_blobuse": "runs_erased_takes_no_blob"}
 FINAL_COLUMNS = (
     "run_id",
     "step",
@@ -25,23 +35,31 @@ FINAL_COLUMNS = (
 MAILBOX_COLUMNS = ("run_id", "name", "payload", "key", "by", "at")
 
 
-def append_only(table: str) -> None:
-    """Make a table append-only from the next migrate on (an app names its own tables in AppConfig.ready)."""
-    TABLES.add(table)
+def append_only(table: str, erasable: Erasable | None = None) -> None:
+    """Make a table append-only from the next migrate on (an app names its own tables in AppConfig.ready).
+
+    `erasable`: what the erasure of a run may do to its rows.
+    """
+    TABLES[table] = erasable
 
 
 def install(using: str = "default", **_: object) -> None:
     connection = connections[using]
     present = set(connection.introspection.table_names())
     with connection.cursor() as cursor:
-        for table in sorted(TABLES & present):
-            for statement in _append_only(connection.vendor, table):
+        erased = TOMBSTONES in present
+        for table in sorted(TABLES.keys() & present):
+            passage = _passage(connection, table) if erased and TABLES[table] else ""
+            for statement in _append_only(connection.vendor, table, passage):
                 cursor.execute(statement)
         if "runs_ledgerentry" in present:
-            for statement in [*_gate(connection.vendor), *_final(connection.vendor)]:
+            for statement in [*_gate(connection.vendor), *_final(connection.vendor, erased)]:
                 cursor.execute(statement)
         if "runs_signal" in present:
-            for statement in _mailbox(connection.vendor):
+            for statement in _mailbox(connection.vendor, erased):
+                cursor.execute(statement)
+        if erased:
+            for statement in _closed(connection.vendor):
                 cursor.execute(statement)
 
 
@@ -50,7 +68,7 @@ def remove(using: str = "default") -> None:
     connection = connections[using]
     present = set(connection.introspection.table_names())
     with connection.cursor() as cursor:
-        for table in sorted(TABLES & present):
+        for table in sorted(TABLES.keys() & present):
             for event in ("update", "delete", "truncate"):
                 name = f"{table}_no_{event}"
                 if connection.vendor == "sqlite":
@@ -71,11 +89,13 @@ def missing(using: str = "default") -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(catalogue)
         found = {name for (name,) in cursor.fetchall()}
-    wanted = {f"{table}_no_{event}" for table in TABLES & present for event in ("update", "delete")}
+    wanted = {f"{table}_no_{event}" for table in TABLES.keys() & present for event in ("update", "delete")}
     if "runs_ledgerentry" in present:
         wanted |= {GATE, FINAL}
     if "runs_signal" in present:
         wanted.add(MAILBOX)
+    if TOMBSTONES in present:
+        wanted |= {ENDED, *CLOSED.values()}
     if connection.vendor == "postgresql":
         wanted |= set(_rules())
     return sorted(wanted - found)
@@ -96,19 +116,35 @@ def _rules() -> list[str]:
     ]
 
 
-def _append_only(vendor: str, table: str) -> list[str]:
+def _passage(connection: BaseDatabaseWrapper, table: str) -> str:
+    with connection.cursor() as cursor:
+        columns = [column.name for column in connection.introspection.get_table_description(cursor, table)]
+    return TABLES[table].passes(connection.vendor, columns)
+
+
+def _append_only(vendor: str, table: str, passage: str) -> list[str]:
+    """`passage`: the condition of an UPDATE that may pass; nothing may be deleted."""
     statements = []
     for event in ("UPDATE", "DELETE"):
         name, words = f"{table}_no_{event.lower()}", f"{table} is append-only"
+        passes = passage if event == "UPDATE" else ""
         if vendor == "sqlite":
+            when = f" WHEN NOT ({passes})" if passes else ""
             statements += [
                 f"DROP TRIGGER IF EXISTS {name}",
-                f"CREATE TRIGGER {name} BEFORE {event} ON {table} BEGIN SELECT RAISE(ABORT, '{words}'); END",
+                f"CREATE TRIGGER {name} BEFORE {event} ON {table}{when} BEGIN SELECT RAISE(ABORT, '{words}'); END",
             ]
         else:
+            function = "runs_append_only"
+            if passes:
+                function = name
+                statements.append(
+                    f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+                    f" IF {passes} THEN RETURN NEW; END IF; RAISE EXCEPTION '{words}'; END $$"
+                )
             statements += [
                 f"DROP TRIGGER IF EXISTS {name} ON {table}",
-                f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION runs_append_only()",
+                f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION {function}()",
             ]
     if vendor != "sqlite":
         name = f"{table}_no_truncate"
@@ -146,17 +182,47 @@ def _gate(vendor: str) -> list[str]:
     ]
 
 
-def _final(vendor: str) -> list[str]:
+def _final(vendor: str, erased: bool) -> list[str]:
     """What an entry asks is written once; only its answer changes."""
     changed = _changed(vendor, FINAL_COLUMNS)
-    return _refused(vendor, FINAL, "runs_ledgerentry", FINAL_COLUMNS, changed, "what an entry asks is final")
+    passage = passages.ENTRY.passes(vendor, FINAL_COLUMNS) if erased else ""
+    return _refused(
+        vendor, FINAL, "runs_ledgerentry", FINAL_COLUMNS, changed, "what an entry asks is final", passage
+    )
 
 
-def _mailbox(vendor: str) -> list[str]:
+def _mailbox(vendor: str, erased: bool) -> list[str]:
     """Of a signal only who has read it is written later, and that once."""
     columns = (*MAILBOX_COLUMNS, "consumed_by_id")
-    changed = f"{_changed(vendor, MAILBOX_COLUMNS)} OR OLD.consumed_by_id IS NOT NULL"
-    return _refused(vendor, MAILBOX, "runs_signal", columns, changed, "a signal is final, and is read once")
+    changed = f"({_changed(vendor, MAILBOX_COLUMNS)} OR OLD.consumed_by_id IS NOT NULL)"
+    passage = passages.SIGNAL.passes(vendor, columns) if erased else ""
+    return _refused(
+        vendor, MAILBOX, "runs_signal", columns, changed, "a signal is final, and is read once", passage
+    )
+
+
+def _closed(vendor: str) -> list[str]:
+    """An erased run stays ended, and nothing is added to it: also not by a worker that comes late."""
+    over = "OLD.status IN ('completed', 'failed', 'cancelled')"
+    back = f"{over} AND {_changed(vendor, ('status',))}"
+    here = f"NOT {passages.has_tombstone('NEW.root')}"
+    statements = _refused(vendor, ENDED, "runs_run", ("status",), back, "the run was erased", here)
+    for table, name in CLOSED.items():
+        if vendor == "sqlite":
+            statements += [
+                f"DROP TRIGGER IF EXISTS {name}",
+                f"CREATE TRIGGER {name} BEFORE INSERT ON {table} WHEN {passages.has_tombstone('NEW.run_id')}"
+                " BEGIN SELECT RAISE(ABORT, 'the run was erased'); END",
+            ]
+            continue
+        statements += [
+            f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            f" IF {passages.has_tombstone('NEW.run_id')} THEN RAISE EXCEPTION 'the run was erased'"
+            " USING ERRCODE = 'check_violation'; END IF; RETURN NEW; END $$",
+            f"DROP TRIGGER IF EXISTS {name} ON {table}",
+            f"CREATE TRIGGER {name} BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION {name}()",
+        ]
+    return statements
 
 
 def _changed(vendor: str, columns: tuple[str, ...]) -> str:
@@ -165,18 +231,20 @@ def _changed(vendor: str, columns: tuple[str, ...]) -> str:
 
 
 def _refused(
-    vendor: str, name: str, table: str, columns: tuple[str, ...], when: str, words: str
+    vendor: str, name: str, table: str, columns: tuple[str, ...], when: str, words: str, passage: str = ""
 ) -> list[str]:
-    """A trigger that refuses an UPDATE of these columns where `when` holds."""
+    """A trigger that refuses an UPDATE of these columns where `when` holds, unless `passage` does."""
     update = "UPDATE OF " + ", ".join(f'"{column}"' for column in columns)
     if vendor == "sqlite":
+        unless = f" AND NOT ({passage})" if passage else ""
         return [
             f"DROP TRIGGER IF EXISTS {name}",
-            f"CREATE TRIGGER {name} BEFORE {update} ON {table} WHEN {when}"
+            f"CREATE TRIGGER {name} BEFORE {update} ON {table} WHEN ({when}){unless}"
             f" BEGIN SELECT RAISE(ABORT, '{words}'); END",
         ]
+    passes = f" IF {passage} THEN RETURN NEW; END IF;" if passage else ""  # WHEN knows no sub-select
     return [
-        f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN{passes}"
         f" RAISE EXCEPTION '{words}'; END $$",
         f"DROP TRIGGER IF EXISTS {name} ON {table}",
         f"CREATE TRIGGER {name} BEFORE {update} ON {table} FOR EACH ROW"

@@ -13,10 +13,12 @@ from runs.core.chain import Link
 from runs.core.errors import DurableError
 from runs.engine import blobs
 from runs.engine.closing import line_of
+from runs.engine.erasing import rest_of
 from runs.models.checkpoint import Checkpoint
 from runs.models.entry import COMPENSATED, DONE, IN_DOUBT, INTERRUPT, OPEN, LedgerEntry
 from runs.models.run import Run
 from runs.models.statuses import CANCELLED
+from runs.models.tombstone import ERASED, Tombstone
 
 KEY, STATUS, REQUEST_DIGEST = 0, 2, 3
 
@@ -31,18 +33,41 @@ def also(first_bad: Callable[[Run], str | None]) -> None:
 def first_bad_row(run: Run) -> str | None:
     """Which row of the run does not hold and why, or None when all of it does."""
     links = list(Checkpoint.objects.filter(run=run).order_by("seq"))
+    stone = Tombstone.objects.filter(run=run).first()
+    if stone is not None and (bad := _of_tombstone(run, stone)):
+        return bad
+    if stone is not None:
+        bad = _of_chain(run, links, erased=True)
+        return bad or next((found for check in _also if (found := check(run)) is not None), None)
     entries = list(LedgerEntry.objects.filter(run=run).order_by("id"))
     bad = _of_chain(run, links) or _of_ledger(run, links, entries)
     return bad or next((found for check in _also if (found := check(run)) is not None), None)
 
 
-def _of_chain(run: Run, links: list[Checkpoint]) -> str | None:
+def _of_tombstone(run: Run, stone: Tombstone) -> str | None:
+    """All that remains of an erased run is covered by its tombstone, once that is sealed."""
+    if stone.head != run.head:
+        return "The run's head is not the one that its tombstone names."
+    if stone.erased_at is not None and stone.rest != rest_of(run):
+        return "What remains of the erased run is not what its tombstone was sealed over."
+    return None
+
+
+def _of_chain(run: Run, links: list[Checkpoint], erased: bool = False) -> str | None:
+    """`erased`: bodies are known by their digests, and a link whose reason is gone cannot be computed again.
+
+    Such a one is covered by the link after it, and by the tombstone.
+    """
     before = ""
     for seq, row in enumerate(links):
         if row.seq != seq:
             return f"Checkpoint {seq} is missing: checkpoint {row.seq} follows {seq - 1}."
         name = f"Checkpoint {seq} ({row.kind}, {row.at:%Y-%m-%d %H:%M:%S} UTC)"
-        link = _link(row, before)
+        body_is_gone = erased and not row.salt
+        link = _link(row, before, row.body_digest if body_is_gone else None)
+        if erased and row.reason == ERASED:
+            before = row.digest
+            continue
         if link.body_digest != row.body_digest:
             return f"{name}: its body was changed; it does not fit its digest."
         if link.digest != row.digest:
@@ -63,7 +88,7 @@ def _of_chain(run: Run, links: list[Checkpoint]) -> str | None:
     return None
 
 
-def _link(row: Checkpoint, before: str) -> Link:
+def _link(row: Checkpoint, before: str, body_digest: str | None) -> Link:
     return Link(
         run=str(row.run_id),
         seq=row.seq,
@@ -82,7 +107,7 @@ def _link(row: Checkpoint, before: str) -> Link:
         salt=bytes(row.salt),
         before=before,
         entries=row.entries,
-    ).seal()
+    ).seal(body_digest)
 
 
 def _of_ledger(run: Run, links: list[Checkpoint], entries: list[LedgerEntry]) -> str | None:

@@ -1,4 +1,4 @@
-"""What changed since the last look, read from the ends of the tables that grow with every change."""
+"""What changed since the last look, read from the ends of the tables that grow with each; and what calls say."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.db import connection, models
 
 from runs.live.gaps import Horizon, Seen
 from runs.live.watching import Changed
-from runs.models import Checkpoint, LedgerEntry, Signal
+from runs.models import Checkpoint, LedgerEntry, LiveText, Signal
 
 Row = tuple[Any, ...]  # id, then the ids of what it is about
 
@@ -38,6 +38,10 @@ _sources: list[Source] = [
 ]
 
 
+MOST_TEXTS = 2_000  # under way at a time
+Texts = dict[uuid.UUID, list[Row]]  # of each run, what tells one look from the next
+
+
 def follow(*sources: Source) -> None:
     for source in sources:
         if source not in _sources:
@@ -50,11 +54,13 @@ class Tail:
     def __init__(self) -> None:
         self.ends: list[tuple[Source, Seen]] = []
         self.last_rows: dict[type[models.Model], Row] = {}
+        self.texts: Texts = {}
         self.has_more = False
 
     def look(self) -> Changed:
         """Of which things rows were added since the last look. The first one only finds the ends."""
         if not self.ends:
+            self.texts = _texts()
             self.ends = [(source, self._end_of(source)) for source in _sources]
             return {}
         horizon = _horizon() if any(seen.missing for _source, seen in self.ends) else None
@@ -70,6 +76,10 @@ class Tail:
                 if key in new:
                     for word, thing in zip(source.names, things, strict=True):
                         changed[word].add(thing)
+        before, self.texts = self.texts, _texts()
+        said = {run for run in before.keys() | self.texts.keys() if before.get(run) != self.texts.get(run)}
+        if said:
+            changed["text"] |= said
         self.has_more = has_more
         return changed
 
@@ -94,6 +104,14 @@ class Tail:
         if rows:
             self.last_rows[source.table] = rows[-1]
         return seen
+
+
+def _texts() -> Texts:
+    """The one small table whose rows come, change and go: all of it."""
+    found: defaultdict[uuid.UUID, list[Row]] = defaultdict(list)
+    for key, run, *state in LiveText.objects.sizes(MOST_TEXTS):
+        found[run].append((key, *state))
+    return dict(found)
 
 
 def _last_of(source: Source) -> list[Row]:

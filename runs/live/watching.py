@@ -28,7 +28,7 @@ Changed = Mapping[str, Collection[uuid.UUID]]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One kind of thing: each is watched as `word:<id>`, any list of them as `plural`."""
+    """One kind of thing: each is watched as `word:<id>`, any list of them as `plural`, "" where there are no lists."""
 
     word: str
     plural: str
@@ -48,6 +48,7 @@ def also(subject: Subject) -> None:
 
 
 also(Subject("run", "runs", Run.objects.visible_to, lambda keys: keys))
+also(Subject("text", "", Run.objects.visible_to, lambda keys: keys))  # what the calls of a run are saying
 
 
 def subjects() -> Collection[Subject]:
@@ -56,7 +57,7 @@ def subjects() -> Collection[Subject]:
 
 def may_watch(user: User, names: Collection[str]) -> set[str]:
     """Those of `names` that this person may watch. What is not theirs and what is not there are left out alike."""
-    allowed = {subject.plural for subject in subjects()} & set(names)
+    allowed = {subject.plural for subject in subjects() if subject.plural} & set(names)
     wanted: dict[str, list[uuid.UUID]] = {}
     for name in names:
         word, _colon, digits = name.partition(":")
@@ -81,12 +82,14 @@ def audiences(changed: Changed) -> dict[str, Audience]:
     return {
         word: audience.of_runs(_subjects[word].runs(keys)) if len(keys) <= MOST_LOOKED_AT else EVERYONE
         for word, keys in changed.items()
+        if _subjects[word].plural
     }
 
 
 def sees_any(user: User, changed: Changed) -> set[str]:
     """The lists (their plurals) in which this person sees something that changed: for one who has just come."""
-    return {_subjects[word].plural for word, keys in changed.items() if _sees_any(user, word, keys)}
+    lists = {word: keys for word, keys in changed.items() if _subjects[word].plural}
+    return {_subjects[word].plural for word, keys in lists.items() if _sees_any(user, word, keys)}
 
 
 def signed_in(session_key: str | None) -> User | AnonymousUser:

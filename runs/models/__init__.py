@@ -5,10 +5,13 @@ from runs.models.checkpoint import Checkpoint
 from runs.models.entry import LedgerEntry
 from runs.models.fan_out import FanOut
 from runs.models.limits import GraphStop, LaneUse, QueueLimit
+from runs.models.live_text import LiveText
 from runs.models.remark import Remark
 from runs.models.run import Run
 from runs.models.schedule import Schedule
 from runs.models.signal import Signal
+from runs.models.tombstone import Tombstone
+from runs.models.tool_rate import ToolRate
 from runs.models.worker import GraphVersion, Worker
 
 __all__ = [
@@ -20,10 +23,13 @@ __all__ = [
     "GraphVersion",
     "LaneUse",
     "LedgerEntry",
+    "LiveText",
     "QueueLimit",
     "Remark",
     "Run",
     "Schedule",
     "Signal",
+    "Tombstone",
+    "ToolRate",
     "Worker",
 ]

@@ -12,6 +12,7 @@ KINDS = (
     "step",
     "wait",
     "retry",
+    "pace",
     "complete",
     "fail",
     "cancel",

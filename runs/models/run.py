@@ -9,11 +9,12 @@ from django.conf import settings
 from django.db import models, transaction
 from django.db.models import CharField, Q, Value
 from django.db.models.functions import Cast, Replace
+from django.utils.translation import gettext_lazy as _
 
 from runs import secrets
 from runs.engine import clock
 from runs.engine.ids import uuid7
-from runs.errors import Conflict, Invalid, Missing
+from runs.errors import Conflict, Invalid, Missing, told
 from runs.models.rules import Rule
 from runs.models.statuses import CANCELLED, ENDED, FAILED, LIVE, STATUSES
 
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
     from runs.models.checkpoint import Checkpoint
+    from runs.models.remark import Remark
     from runs.models.signal import Signal
+    from runs.models.tombstone import Tombstone
 
 LONGEST_REASON = 10_000
 LONGEST_LANE = 100
@@ -145,7 +148,9 @@ class Run(models.Model):
     created_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True, blank=True)
     closed_at = models.DateTimeField(null=True, blank=True)
-    keep = models.BooleanField(default=False, help_text="Retention hold.")
+    kept = models.BooleanField(
+        default=False, help_text="At the top of a family: it is neither erased nor archived."
+    )
 
     objects = RunQuerySet.as_manager()
 
@@ -154,6 +159,7 @@ class Run(models.Model):
             ("view_all", "Can see every run"),
             ("repair", "Can repair runs of every graph"),
             ("audit", "Can read the trail of every run"),
+            ("erase", "Can keep runs, and erase ended ones"),
         ]
         constraints = [
             Rule(condition=Q(status__in=STATUSES), name="run_status_known"),
@@ -276,9 +282,15 @@ class Run(models.Model):
         with transaction.atomic():
             run, now = lock_with_parent(self.pk)
             if run.status not in LIVE:
-                raise Conflict(f"Run {run.short_id} is {run.status}; only a live run can be cancelled.")
+                raise Conflict(
+                    told(
+                        _("Run %(run)s is %(word)s; only a live run can be cancelled."),
+                        run=run.short_id,
+                        word=run.status,
+                    )
+                )
             if compensate and run.ending:
-                raise Conflict(f"Run {run.short_id} is undoing what it did already.")
+                raise Conflict(told(_("Run %(run)s is undoing what it did already."), run=run.short_id))
             if compensate and compensating.is_needed(run.pk):
                 checkpoint = compensating.begin(run, now, CANCELLED, actor=by, reason=reason)
                 self.refresh_from_db()
@@ -304,12 +316,46 @@ class Run(models.Model):
         self.refresh_from_db()
         return checkpoint
 
+    def keep(self, reason: str, by: str) -> Remark:
+        """Hold the run and its whole family back from erasure and archive; live or ended, whoever drives it.
+
+        Raises Invalid for a reason that is missing or may not be stored, Conflict when it is kept, or erased, already.
+        """
+        from runs.engine import keeping
+
+        _refuse_unfit(reason, "kept")
+        return keeping.keep(self, True, reason, by)
+
+    def release_keep(self, reason: str, by: str) -> Remark:
+        """The family may be erased and archived again. Raises Invalid, and Conflict when it is not kept."""
+        from runs.engine import keeping
+
+        _refuse_unfit(reason, "no longer kept")
+        return keeping.keep(self, False, reason, by)
+
+    def erase(self, reason: str, by: str) -> Tombstone:
+        """Remove what the run's family was given, made, asked and told; ids, times, digests and a tombstone remain.
+
+        The whole family, from its top. Once begun it is gone through with: by this call as far as it gets in a few
+        seconds, else by workers; `Tombstone.erased_at` tells when nothing was left. Erased again, it returns the
+        tombstone that is there. Raises Invalid for a reason that is missing or may not be stored, Conflict where a run
+        of the family is kept, has not ended, or holds an effect in doubt.
+        """
+        from runs.engine import erasing
+
+        _refuse_unfit(reason, "erased")
+        return erasing.erase(self, reason, by)
+
 
 def _refuse_unfit(reason: str, what: str) -> None:
     if not reason.strip():
-        raise Invalid(f"Say why the run is {what}.", {"reason": ["A reason is needed."]})
+        raise Invalid(f"Say why the run is {what}.", {"reason": [_("A reason is needed.")]})
     if len(reason) > LONGEST_REASON:
-        said = f"Too long: {len(reason)} characters, {LONGEST_REASON} are the most."
+        said = told(
+            _("Too long: %(count)s characters, %(most)s are the most."),
+            count=len(reason),
+            most=LONGEST_REASON,
+        )
         raise Invalid(f"reason: {said}", {"reason": [said]})
     secrets.refuse(reason, "reason")
 

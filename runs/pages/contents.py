@@ -12,8 +12,9 @@ from django.utils.translation import gettext as _
 
 from runs.core.errors import DurableError
 from runs.engine.holding import Held, held, wants_worker
+from runs.engine.keeping import hold
 from runs.engine.state import StoredState
-from runs.models import Blob, Checkpoint, GraphStop, GraphVersion, LedgerEntry, Run
+from runs.models import Blob, Checkpoint, GraphStop, GraphVersion, LedgerEntry, Remark, Run, Tombstone
 from runs.pages import elsewhere, sentences, undoing, words
 from runs.pages.differences import ABSENT, Difference, differences
 from runs.pages.mailbox import Mail, mailbox
@@ -142,6 +143,16 @@ class RunPage:
         if not wants_worker(self.run, self.now):
             return None
         return GraphStop.objects.filter(graph=self.run.graph).first()
+
+    @property
+    def tombstone(self) -> Tombstone | None:
+        """Of a run that was erased, or is being erased."""
+        return getattr(self.run, "tombstone", None)
+
+    @cached_property
+    def hold(self) -> Remark | None:
+        """Who keeps its family from being erased."""
+        return hold(self.run)
 
     @property
     def last(self) -> Checkpoint | None:

@@ -1,4 +1,4 @@
-"""How one browser shows the pages: light or dark, and whether single keys act. Kept in cookies, not with the person."""
+"""How one browser shows the pages: language, light or dark, whether single keys act. Kept in cookies, for a browser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,17 @@ def preferences(request: HttpRequest) -> HttpResponse:
     theme = request.POST.get("theme", "system")
     _keep(response, "theme", theme if theme in THEMES else "system")
     _keep(response, "keys", "on" if request.POST.get("keys") else "off")
+    if "language" in request.POST:
+        _speak(response, request.POST["language"])
     return response
+
+
+def _speak(response: HttpResponse, language: str) -> None:
+    """Anything but a language of ours means: the browser's."""
+    if language in dict(settings.LANGUAGES):
+        _keep(response, settings.LANGUAGE_COOKIE_NAME, language)
+    else:
+        response.delete_cookie(settings.LANGUAGE_COOKIE_NAME, samesite="Lax")
 
 
 def _keep(response: HttpResponse, name: str, value: str) -> None:

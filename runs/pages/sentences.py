@@ -139,6 +139,9 @@ def _awaited_children(entry: LedgerEntry) -> str:
 
 
 def _retrying(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now: datetime) -> Sentence:
+    if last is not None and last.kind == "pace":
+        text = _("Waiting in line (%(rate)s)") % {"rate": first_line(last.reason)}
+        return Sentence(text, run.status, last.at, run.wake_at)
     reason = first_line(last.reason if last is not None and last.reason else run.error)
     text = _("Try %(attempt)s of %(node)s failed") % {"attempt": run.attempt, "node": run.node}
     if run.ending:
@@ -199,6 +202,7 @@ KINDS = {
     "step": gettext_lazy("step"),
     "wait": gettext_lazy("waits"),
     "retry": gettext_lazy("tries again"),
+    "pace": gettext_lazy("waits in line"),
     "complete": gettext_lazy("completed"),
     "fail": gettext_lazy("failed"),
     "cancel": gettext_lazy("cancelled"),
@@ -221,6 +225,7 @@ def happened(event: Checkpoint) -> str:
     said = {
         "lost": _("Its worker died or fell silent"),
         "retry": _("Try %(attempt)s failed") % {"attempt": event.attempt},
+        "pace": _("Waited in line"),
         "hand_back": _("Handed back by %(actor)s") % {"actor": actor(event.actor)},
         "compensate": _("Began to undo what was done"),
         "fail": _("Failed"),

@@ -19,6 +19,7 @@ ICONS = {"effect": "effect", "interrupt": "user", "signal": "signal", "timer": "
 EVENT_ICONS = {
     "lost": "kill",
     "retry": "retrying",
+    "pace": "timer",
     "hand_back": "resume",
     "migrate": "retrying",
     "compensate": "undo",
@@ -133,6 +134,7 @@ def _event(event: Checkpoint, axis: waterfall.Axis, story: Story, end: datetime)
     status = {
         "lost": "failed",
         "retry": "retrying",
+        "pace": "waiting",
         "fail": "failed",
         "cancel": "cancelled",
     }

@@ -20,6 +20,7 @@ from runs.models.statuses import STATUSES
 from runs.pages.contents import RunPage, rows
 from runs.pages.family import family
 from runs.pages.filters import PAGE, STILL, TRIES, RunFilter, counted, is_id
+from runs.pages.live_texts import live_texts
 
 BYTES = "application/octet-stream"
 
@@ -43,6 +44,13 @@ def run_detail(request: HttpRequest, run_id: UUID) -> HttpResponse:
 @require_safe
 def run_live(request: HttpRequest, run_id: UUID) -> HttpResponse:
     return render(request, "runs/_run.html", _one(request, run_id))
+
+
+@require_safe
+def run_texts(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """What its calls are saying now, read again a few times a second while they do."""
+    run = _visible(request, run_id)
+    return render(request, "runs/_live_texts.html", {"run": run, "live_texts": live_texts(run)})
 
 
 @require_safe
@@ -128,11 +136,12 @@ def _one(request: HttpRequest, run_id: UUID) -> dict[str, Any]:
         "family": family(run, request.user, page.now),
         "query": request.GET.urlencode(),
         "may_operate": may_operate,
+        "live_texts": live_texts(run),
     }
 
 
 def _visible(request: HttpRequest, run_id: UUID) -> Run:
-    runs = Run.objects.visible_to(request.user).select_related("created_by", "on_behalf_of")
+    runs = Run.objects.visible_to(request.user).select_related("created_by", "on_behalf_of", "tombstone")
     return get_object_or_404(runs, pk=run_id)
 
 

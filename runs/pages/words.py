@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from django.utils.formats import number_format
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -76,7 +77,7 @@ def span(length: timedelta | float | None) -> str:
     if seconds < 1:
         return _join((f"{seconds * 1000:.0f}", _("ms")))
     if seconds < 10 and seconds != int(seconds):
-        return _join((f"{seconds:.1f}", _("s")))
+        return _join((number_format(seconds, 1), _("s")))
     whole = int(seconds)
     days, rest = divmod(whole, 86400)
     hours, rest = divmod(rest, 3600)
@@ -168,7 +169,7 @@ def size(count: int) -> str:
     while amount >= 1000 and len(units) > 1:
         amount /= 1024
         units.pop(0)
-    number = f"{amount:.1f}" if amount < 10 and units[0] != "B" else f"{amount:.0f}"
+    number = number_format(amount, 1 if amount < 10 and units[0] != "B" else 0)
     return f"{number}{NBSP}{units[0]}"
 
 

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+from django.conf import settings
 from django.template import Context, Library
 from django.utils import timezone
 from django.utils.dateformat import format as date_format
@@ -239,7 +240,12 @@ def _moment(
 
 def _exact(moment: datetime) -> str:
     local = timezone.localtime(moment)  # as the date format "D j M Y, H:i:s T", in a third of its time
-    day = f"{WEEKDAYS_ABBR[local.weekday()]} {local.day} {str(MONTHS_3[local.month]).title()} {local.year}"
+    day = _("%(weekday)s %(day)s %(month)s %(year)s") % {
+        "weekday": WEEKDAYS_ABBR[local.weekday()],
+        "day": local.day,
+        "month": str(MONTHS_3[local.month]).title(),
+        "year": local.year,
+    }
     return f"{day}, {local:%H:%M:%S %Z}"
 
 
@@ -259,3 +265,11 @@ def drawn_at(name: str, x: float, y: float, size: float = 16) -> SafeString:
 def page_language() -> str:
     """The language this page is written in."""
     return get_language() or "en"
+
+
+@register.simple_tag(takes_context=True)
+def languages(context: Context) -> list[tuple[str, str, bool]]:
+    """Code and own name of each language of ours, and whether the reader chose it; none is chosen: the browser's."""
+    request = context.get("request")
+    chosen_one = request.COOKIES.get(settings.LANGUAGE_COOKIE_NAME, "") if request is not None else ""
+    return [(code, name, code == chosen_one) for code, name in settings.LANGUAGES]

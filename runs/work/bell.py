@@ -17,7 +17,9 @@ from runs.engine import clock, schedules
 from runs.engine.standing import Standing
 from runs.engine.versions import OldRuns, of_pairs, servable
 from runs.models.limits import LaneUse
+from runs.models.live_text import LiveText
 from runs.models.run import Run
+from runs.models.tool_rate import ToolRate
 from runs.models.worker import Worker
 from runs.work import presence
 from runs.work.bell_line import BellLine
@@ -129,6 +131,8 @@ class Bell:
             log.info("%s due runs are held: no living worker serves their graph's version", held)
         presence.prune(now)
         LaneUse.forget_old(now)
+        ToolRate.objects.forget_idle(now)
+        LiveText.objects.forget_left()
         if not self.synced:
             schedules.sync()
             self.synced = True

@@ -149,3 +149,11 @@ def test_a_list_costs_one_statement_however_long_it_is(ada, django_assert_num_qu
             assert (row.run.graph, row.assignee, row.votes_so_far) == ("mailing", None, 0)
     with django_assert_num_queries(1):
         assert counted(mine) == Count(8)
+
+
+def test_a_question_whose_schema_is_none_needs_attention(ada):
+    broken = ask(schema={"type": "objekt"})
+    ask(schema={"type": "object"})
+    now = clock.now()
+    assert list(Approval.objects.needs_attention(now)) == [broken]
+    assert Approval.objects.may_need_attention(now).exists()

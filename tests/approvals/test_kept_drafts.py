@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 from django.test import Client
 
-from approvals.models import KeptDraft
-from runs import secrets
+from approvals.models import Approval, KeptDraft
+from runs import chores, secrets
+from runs.engine import clock
 from runs.errors import Invalid
 from tests.approvals.browser_post import posted_by
 from tests.approvals.cases import MAIL, ask, told
 from tests.approvals.test_pages import page_of, post, press, url
+from tests.runs.driving import pass_time
 
 pytestmark = pytest.mark.django_db
 
@@ -172,3 +175,22 @@ def test_what_one_may_not_see_one_cannot_write_to(eve):
     client.force_login(eve)
     assert keep(client, approval, reason="hello").status_code == 404
     assert not KeptDraft.objects.exists()
+
+
+def test_what_was_typed_about_a_decided_question_is_kept_for_a_week_and_no_longer(ada, bob):
+    approval = ask()
+    KeptDraft.keep(approval, ada, reason="Not this one.")
+    approval.decide(by=bob, verdict="approve")
+    Approval.objects.get(pk=approval.pk).undo(by=bob)
+    assert KeptDraft.of(approval, ada).forget_at is None, "open again, so it stays"
+    approval = Approval.objects.get(pk=approval.pk)
+    approval.decide(by=bob, verdict="approve")
+    try:
+        pass_time(6 * 24 * 3600)
+        chores.do_due()
+        assert KeptDraft.of(approval, ada) is not None
+        pass_time(8 * 24 * 3600)
+        chores.do_due()
+        assert KeptDraft.of(approval, ada) is None
+    finally:
+        clock.AHEAD = timedelta()

@@ -72,6 +72,35 @@ def send_one():
     return str(approval.pk), lambda: send(notice.pk)
 
 
+def send_several():
+    """One of three that were held for ada until just now."""
+    from django.contrib.auth.models import User
+
+    from approvals.models import NoticeWish
+
+    ada = User.objects.get(username="ada")
+    Notice.objects.all().update(lead=None)
+    Notice.objects.all().delete()
+    NoticeWish.keep(ada, [])
+    now = clock.now()
+    approvals = [ask() for _one in range(3)]
+    Occasion.objects.update(look_at=None)  # nobody else is told of them
+    notices = Notice.objects.bulk_create(
+        Notice(
+            approval=approval,
+            occasion="asked",
+            round=0,
+            channel="mail",
+            person=ada,
+            held=True,
+            made_at=now,
+            send_at=now,
+        )
+        for approval in approvals
+    )
+    return str(notices[0].pk), lambda: send(notices[0].pk)
+
+
 def is_decided_and_noted_or_neither(pk, where):
     decided = Decision.objects.filter(approval=pk).count()
     assert Occasion.objects.filter(approval=pk, kind="decided").count() == decided, where
@@ -113,3 +142,47 @@ def test_what_was_to_be_sent_is_sent_wherever_who_sends_dies(log):
         clock.AHEAD = timedelta()
 
     assert kill_at_statements(send_one, is_sent_in_the_end) > 3
+
+
+def test_a_mail_of_several_is_sent_wherever_who_sends_dies(log):
+    """Whoever dies on the way: each stands in one mail, and that goes under one id."""
+
+    def is_sent_in_the_end(pk, where):
+        pass_time(60 * 60)
+        while chores.are_due(clock.now()):
+            chores.do_due()
+        assert set(Notice.objects.values_list("status", flat=True)) == {"sent"}, where
+        ids = log.read_text().split()
+        log.write_text("")
+        assert len(set(ids)) == 1 and 1 <= len(ids) <= 2, where
+        clock.AHEAD = timedelta()
+
+    assert kill_at_statements(send_several, is_sent_in_the_end) > 5
+
+
+def attach():
+    from django.contrib.auth.models import User
+
+    from approvals.files import Sent
+
+    approval, ada = ask(), User.objects.get(username="ada")
+    return str(approval.pk), lambda: Approval.objects.get(pk=approval.pk).comment(
+        ada, "Here, @bob.", [Sent("a.txt", b"one"), Sent("b.txt", str(approval.pk).encode())]
+    )
+
+
+def test_a_comment_its_files_and_its_occasion_are_one_transaction(settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+
+    def is_all_or_nothing(pk, where):
+        approval = Approval.objects.get(pk=pk)
+        parts = (
+            approval.activities.filter(kind="commented").count(),
+            approval.activities.filter(kind="attached").count(),
+            approval.attachments.count(),
+            Occasion.objects.filter(approval=pk, kind="mentioned").count(),
+        )
+        assert parts in ((0, 0, 0, 0), (1, 2, 2, 1)), where
+
+    assert kill_at_statements(attach, is_all_or_nothing) > 5
+    assert fail_at_statements(attach, is_all_or_nothing) > 5

@@ -194,7 +194,14 @@ def test_a_person_gets_no_mail_that_they_do_not_want(on, ada, bob):
     page = client.get("/notices/").content.decode()
     assert page.count(" checked") >= 6 and "ada@example.com" in page
     assert client.post("/notices/", {"mail": ["reminded"]}).status_code == 302
-    assert NoticeWish.objects.get().unwanted == ["asked", "assigned", "decided", "escalated", "expired"]
+    assert NoticeWish.objects.get().unwanted == [
+        "asked",
+        "assigned",
+        "decided",
+        "escalated",
+        "expired",
+        "mentioned",
+    ]
     ask(due=8 * HOUR)
     do_due()
     assert sent() == [("bob", "For you to decide")]

@@ -68,7 +68,7 @@ def _wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
         try:
             urllib.request.urlopen(url, timeout=5).close()
             return
-        except (urllib.error.URLError, ConnectionError):
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
             assert server.poll() is None, "the server ended before it answered"
             assert time.monotonic() < end, "the server does not answer"
             time.sleep(0.05)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable
 
 import pytest
+from django.db import connection
 from playwright.sync_api import Page, WebSocketRoute, expect
 
 from runs import Graph, start
+from runs.agent import Agent
+from runs.model_endpoint import Endpoint
+from runs.models import Run
 from tests.approvals.cases import answer_of, ask
 from tests.browser.conftest import SOON
-from tests.runs.driving import registered
+from tests.runs.chat_server import ChatServer, stream
+from tests.runs.driving import drive, registered
+from tests.runs.test_agent import Case
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -184,3 +191,59 @@ def test_what_changed_before_the_socket_opened_is_caught_up_with(open_as, ada, b
     expect(page.locator("#approval-state")).to_contain_text("Waiting for you")
     held[0].continue_()
     expect(page.locator("#approval-state")).to_contain_text("bob rejected this")
+
+
+def test_a_text_is_seen_growing_and_then_as_it_was_recorded(open_as, ada, monkeypatch):
+    """A21: over the socket, between processes; nothing on the page moves for it, and nothing is read aloud twice."""
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "127.0.0.1")
+    goes_on, ends = threading.Event(), threading.Event()
+    pieces = stream("Dear <i>Ada</i>,\n", goes_on, "the parcel is ", "\n" * 40, "on its way", ends, ".")
+    letter, agent = Graph("letter", state=Case, viewers="pm"), Agent("You write.", None)
+
+    @letter.node
+    def write(run, state):
+        state.answer = agent.turn(run, state.talk, "A letter to Ada.")
+
+    with ChatServer(pieces) as server, registered(letter):
+        agent.model = Endpoint(server.url, "tiny")
+        run = start(letter, {})
+        page = is_live(open_as(ada, run.get_absolute_url()))
+        driving = threading.Thread(target=driven, args=(run.pk,))
+        driving.start()
+        try:
+            text = page.locator(".live-text p")
+            expect(text).to_contain_text("Dear <i>Ada</i>,", timeout=SOON)
+            ledger = page.locator("#ledger")
+            expect(ledger).not_to_contain_text("Dear")
+            box, top = page.locator(".live-text").bounding_box(), ledger.bounding_box()
+            goes_on.set()
+            expect(text).to_contain_text("on its way", timeout=SOON)
+            assert page.locator(".live-text").bounding_box() == box and ledger.bounding_box() == top
+            assert "on its way" in page.evaluate(IN_SIGHT), "the newest line is the one in sight"
+            expect(page.locator(".live-text [aria-live], .live-texts[aria-live]")).to_have_count(0)
+        finally:
+            goes_on.set()
+            ends.set()
+            driving.join(60)
+        expect(ledger).to_contain_text("on its way.", timeout=SOON)
+        expect(page.locator(".live-text")).to_have_count(0)
+        assert is_unbroken(page)
+
+
+IN_SIGHT = """() => {
+  const frame = document.querySelector(".live-text-frame"), end = document.createRange();
+  const text = frame.querySelector("p").lastChild;
+  end.setStart(text, text.length - 10);
+  end.setEnd(text, text.length);
+  const line = end.getBoundingClientRect(), around = frame.getBoundingClientRect();
+  return line.top >= around.top && line.bottom <= around.bottom ? end.toString() : "";
+}"""
+
+
+def driven(run_id: object) -> None:
+    """In a thread of its own, as a worker would."""
+    try:
+        drive(Run.objects.get(pk=run_id))
+    finally:
+        connection.close()

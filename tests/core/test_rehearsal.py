@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import smtplib
+import ssl
 
 import pytest
 
@@ -264,6 +266,10 @@ def test_a_node_with_several_ways_must_say_which():
         (ConnectionRefusedError(), Transient),
         (ConnectionResetError(), Ambiguous),
         (TimeoutError(), Ambiguous),
+        (OSError(errno.ENETUNREACH, ""), Ambiguous),
+        (ssl.SSLEOFError(), Ambiguous),
+        (ssl.SSLCertVerificationError("self-signed"), Permanent),
+        (OSError(errno.ENOSPC, ""), OSError),
         (smtplib.SMTPConnectError(421, b""), Transient),
         (smtplib.SMTPServerDisconnected(), Ambiguous),
         (smtplib.SMTPDataError(554, b""), Permanent),

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.protocol.erasing import Erasing
 from tests.protocol.exploring import explore
 from tests.protocol.families import Families
+from tests.protocol.limits import Limits
 from tests.protocol.mailbox import Mailbox
+from tests.protocol.migrating import Migrating
 from tests.protocol.poison import Poison
 from tests.protocol.sending import Sending
 from tests.protocol.undoing import Undoing
@@ -39,6 +42,10 @@ HOLD = {
     "a run whose undoing is refused": lambda: Undoing(refuse=1, crash=0, cancel=1),
     "one poison run": lambda: Poison(orders=3),
     "two poison runs": lambda: Poison(poison=2, orders=1),
+    "a limit of one": lambda: Limits(crash=2),
+    "a limit of two, and three claimers": lambda: Limits(most=2, claimers=3, crash=2),
+    "a rolling deploy": lambda: Migrating(crash=2, expire=3, deploy=4),
+    "an erasure": lambda: Erasing(),
 }
 
 CAUGHT = {
@@ -98,6 +105,28 @@ CAUGHT = {
     "undoing without an intent": (lambda: Undoing("no_intent"), "undone twice"),
     "undoing without a quarantine": (lambda: Undoing("no_quarantine", cancel=1), "left it done"),
     "a run ends with a doubt in its undoing": (lambda: Undoing("leaves_doubt", refuse=1), "left it done"),
+    # limits
+    "who is driven is counted without the lock": (lambda: Limits("unlocked"), "more are driven"),
+    "the driven are a number that is kept": (lambda: Limits("kept_number"), "a place was lost"),
+    # migrations
+    "a worker takes a version that it does not know": (
+        lambda: Migrating("any_version runs_first"),
+        "another version's state",
+    ),
+    "a node runs before the migration": (lambda: Migrating("runs_first"), "another version's state"),
+    "a worker without the fence commits after it": (
+        lambda: Migrating("no_fence", expire=2, deploy=3),
+        "migrated twice",
+    ),
+    "state and version are migrated apart": (lambda: Migrating("two_commits"), "another version's state"),
+    # erasing
+    "the run is looked at before its lock": (lambda: Erasing("unlocked"), "has lost rows"),
+    "an erased run comes back": (lambda: Erasing("comes_back"), "has lost rows"),
+    "what is in doubt is erased": (lambda: Erasing("in_doubt"), "settled no more"),
+    "an erased run can be kept": (lambda: Erasing("keeps_erased"), "kept run was erased"),
+    "rows go before the tombstone": (lambda: Erasing("no_intent"), "no tombstone says why"),
+    "it is sealed without a last look": (lambda: Erasing("seals_unseen"), "still tells"),
+    "rows are added after the seal": (lambda: Erasing("late_rows"), "still tells"),
     # poison
     "suspects share a process": (lambda: Poison("shares"), "healthy"),
     "deaths in company count": (lambda: Poison("all_count shares"), "healthy"),

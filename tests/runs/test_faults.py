@@ -26,6 +26,7 @@ from runs.testing import fail_at_statements, go_on, in_child, kill_at_statements
 from runs.testing.faults import MOST_STATEMENTS, Chosen, each_statement, every_one, in_transaction
 from tests.runs.faulty_compensation import of as ___  # noqa: F401 - its verbs are among VERBS then
 from tests.runs.faulty_families import of as ____  # noqa: F401 - its verbs are among VERBS then
+from tests.runs.faulty_rates import of as _____  # noqa: F401 - its verbs are among VERBS then
 from tests.runs.faulty_rows import GRAPHS, forgotten, registered, script
 from tests.runs.faulty_verbs import VERBS
 from tests.runs.faulty_versions import of as __  # noqa: F401 - and so are these
@@ -115,6 +116,7 @@ def shape(subject: str) -> Any:
         list(Checkpoint.objects.filter(run=run).order_by("seq").values_list("seq", "kind", "status", "step")),
         [entry_shape(entry) for entry in LedgerEntry.objects.filter(run=run).order_by("id")],
         Remark.objects.filter(run=run).count(),
+        run.live_texts.count(),
         list(Signal.objects.filter(run=run).order_by("id").values_list("name", "consumed_by__key")),
         approvals_of(run),
         [

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from decimal import Decimal
 
 import pytest
 
-from runs import END, Graph, Permanent, tool
+from runs import END, Graph, Permanent, Transient, tool
 from runs.agent import Agent, Budget
 from runs.core.rehearsal import rehearse
 from runs.model_endpoint import Endpoint
-from tests.runs.chat_server import ChatServer, call, completion, refusal
+from tests.runs.chat_server import ChatServer, call, completion, refusal, stream
 from tests.runs.test_agent import Case
 
 
@@ -40,9 +41,9 @@ def stock(item: str) -> int:
     return {"lamp": 3}[item]
 
 
-def ask(server: ChatServer, **options):
+def ask(server: ChatServer, show=None, timeout=5.0, **options):
     endpoint = Endpoint(server.url, "tiny", **options)
-    question = [{"role": "user", "content": "Hello"}], [], None, 5.0
+    question = [{"role": "user", "content": "Hello"}], [], None, timeout, show
     return asyncio.run(endpoint.areply(*question)) if way["async"] else endpoint.reply(*question)
 
 
@@ -150,3 +151,72 @@ def test_what_is_no_address_is_refused_without_its_password():
     with pytest.raises(Permanent, match="The address of the endpoint is no address of a model") as refused:
         Endpoint("ftp://user:pa55@127.0.0.1", "tiny").reply([], [], None, 5.0)
     assert "pa55" not in str(refused.value)
+
+
+# -- in pieces --------------------------------------------------------------------------------------------------------
+
+
+def test_what_comes_in_pieces_is_shown_as_it_comes_and_is_one_reply():
+    """Calls come in pieces too, and a letter of several bytes may be cut in two."""
+    first = {"tool_calls": [{"index": 0, **call("stock", '{"it')}]}
+    second = {"tool_calls": [{"index": 1, **call("stock", {"item": "chair"}, "call_b")}]}
+    third = {"tool_calls": [{"index": 0, "function": {"arguments": 'em": "lamp"}'}}]}
+    usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
+    status, headers, pieces = stream(
+        "Gr", "üße,\u2028Ada", first, second, third, finish="tool_calls", usage=usage
+    )
+    halved = [half for piece in pieces for half in (piece[: len(piece) // 2], piece[len(piece) // 2 :])]
+    shown: list[str] = []
+    with ChatServer((status, headers, halved)) as server:
+        reply = ask(server, shown.append, usd_per_million=("1", "2"))
+    assert shown == ["Gr", "üße,\u2028Ada"]
+    assert (reply.text, reply.model, reply.tokens, reply.cut) == ("Grüße,\u2028Ada", "tiny-1", 7, False)
+    assert reply.usd == Decimal("0.000011")
+    assert [(wish.id, json.loads(wish.arguments)) for wish in reply.wishes] == [
+        ("call_a", {"item": "lamp"}),
+        ("call_b", {"item": "chair"}),
+    ]
+    assert server.requests[0]["stream"] is True
+    assert server.requests[0]["stream_options"] == {"include_usage": True}
+
+
+def test_an_endpoint_that_answers_whole_all_the_same_is_understood_and_one_may_be_told_to():
+    with ChatServer(completion("Whole.")) as server:
+        assert ask(server, print).text == "Whole."
+        ended = rehearse(graph_of(Endpoint(server.url, "tiny", streams=False)), {})
+    assert ended.state.answer == "Whole."
+    assert ["stream" in request for request in server.requests] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "words"),
+    [
+        (stream("Half a", finish=None), "broke off in the middle"),
+        (stream("Half a", b'data: {"error": {"message": "overloaded"}}\n\n'), "broke off: overloaded"),
+        (stream("Half a", b"data: {no json\n\n"), "cannot be read"),
+        (stream("Half a", b'data: ["no object"]\n\n'), "cannot be read"),
+        (stream(" "), "empty answer"),
+    ],
+)
+def test_a_stream_that_goes_wrong_on_the_way_is_asked_for_again(pieces, words):
+    """A question changes nothing at the provider: whatever breaks it is Transient, and no half text is a reply."""
+    with ChatServer(pieces, pieces, stream("All of it.")) as server:
+        with pytest.raises(Transient, match=words):
+            ask(server, print)
+        ended = rehearse(graph_of(Endpoint(server.url, "tiny")), {})
+    assert ended.state.answer == "All of it."
+    assert len(server.requests) == 3 and [*ended.ledger.shown.values()] == ["All of it."]
+
+
+def test_a_stream_that_falls_silent_is_given_up():
+    silence = threading.Event()
+    with ChatServer(stream("Half a", silence)) as server:
+        with pytest.raises(Transient, match="did not answer within"):
+            ask(server, print, timeout=0.5)
+        silence.set()
+
+
+def test_a_stream_that_says_the_money_is_spent_is_not_asked_for_again():
+    spent = b'data: {"error": {"message": "pay first", "code": "insufficient_quota"}}\n\n'
+    with ChatServer(stream("Half", spent)) as server, pytest.raises(Permanent, match="pay first"):
+        ask(server, print)

@@ -232,7 +232,7 @@ def test_other_trails_are_verified_with_the_run(ended, monkeypatch):
 def test_the_command_verifies_all_runs_and_fails_on_a_fault(ended):
     drive(errand, {}, ANSWERS)
     assert told("verify") == "2 runs verified, 0 with a fault\n"
-    assert json.loads(told("verify", ended.short_id, "--json")) == {"verified": 1, "bad": {}}
+    assert json.loads(told("verify", ended.short_id, "--json")) == {"verified": 1, "erased": 0, "bad": {}}
     Checkpoint.objects.filter(run=ended, seq=1).update(reason="another")
     out = io.StringIO()
     with pytest.raises(CommandError, match="1 of 2"):

@@ -72,6 +72,7 @@ RULES = {
     "runs/preferences/": PERSON,
     "runs/<uuid:run_id>/": RUN,
     "runs/<uuid:run_id>/live/": RUN,
+    "runs/<uuid:run_id>/texts/": RUN,
     "runs/<uuid:run_id>/blobs/<slug:sha256>/": RUN,
     "runs/<uuid:run_id>/cancellation/": RUN,
     "approvals/<uuid:pk>/": APPROVAL,
@@ -92,6 +93,7 @@ OBJECTS = [route for route, rule in RULES.items() if rule in (RUN, APPROVAL)]
 READ = {
     "runs/<uuid:run_id>/",
     "runs/<uuid:run_id>/live/",
+    "runs/<uuid:run_id>/texts/",
     "runs/<uuid:run_id>/blobs/<slug:sha256>/",
     "approvals/<uuid:pk>/",
     "approvals/<uuid:pk>/parts/<slug:part>/",

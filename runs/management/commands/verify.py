@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from runs.engine.verify import first_bad_row
 from runs.errors import Refusal
-from runs.models import Run
+from runs.models import Run, Tombstone
 
 
 class Command(BaseCommand):
@@ -32,14 +32,16 @@ class Command(BaseCommand):
             verified += 1
             if (fault := first_bad_row(one)) is not None:
                 bad[str(one.pk)] = fault
-        self._say(verified, bad, options["json"])
+        erased = Tombstone.objects.filter(run=Run.objects.named(run)) if run else Tombstone.objects.all()
+        self._say(verified, erased.count(), bad, options["json"])
 
-    def _say(self, verified: int, bad: dict[str, str], as_json: bool) -> None:
+    def _say(self, verified: int, erased: int, bad: dict[str, str], as_json: bool) -> None:
         if as_json:
-            self.stdout.write(json.dumps({"verified": verified, "bad": bad}))
+            self.stdout.write(json.dumps({"verified": verified, "erased": erased, "bad": bad}))
         else:
             for run, fault in bad.items():
                 self.stdout.write(f"run {run}: {fault}")
-            self.stdout.write(f"{verified} runs verified, {len(bad)} with a fault")
+            of_them = f" ({erased} erased: what remains of them)" if erased else ""
+            self.stdout.write(f"{verified} runs verified{of_them}, {len(bad)} with a fault")
         if bad:
             raise CommandError(f"The trail of {len(bad)} of {verified} runs does not hold.")

@@ -206,7 +206,7 @@ export class Bench {
   mark() {
     if (!this.form.isConnected) return;
     let count = 0;
-    for (const field of this.root.parentElement.querySelectorAll("[data-field]:not([data-kind=object])")) {
+    for (const field of this.root.parentElement.querySelectorAll("[data-field]:not([data-kind=object], [data-plain])")) {
       const was = get(this.proposed, field.dataset.field);
       const is = read(field, this.base);
       const changed = canonical(was) !== canonical(is);

@@ -16,7 +16,7 @@ export function read(field, base) {
     return Object.fromEntries(pairs);
   }
   if (kind === "fixed") return field.querySelector("[data-value]").dataset.value ? parse(field.querySelector("[data-value]").dataset.value) : undefined;
-  const control = field.querySelector("input:not([type=hidden]), textarea, select");
+  const control = field.querySelector("[type=radio]:checked") ?? field.querySelector("input:not([type=hidden]), textarea, select");
   const was = get(base, field.dataset.field);
   const value = typed(control, field, was);
   return canonical(value) === canonical(was) ? was : value;
@@ -24,7 +24,7 @@ export function read(field, base) {
 
 function typed(control, field, was) {
   const { kind } = field.dataset;
-  const source = control.value;
+  const source = control.type === "radio" && !control.checked ? "" : control.value;
   if (kind === "boolean") return control.checked;
   if (kind === "choice") return source === "" ? nothing(field, was) : control.dataset.tokens === "json" ? parse(source) : source;
   if (kind === "json") return source.trim() === "" ? nothing(field, was) : attempt(source);

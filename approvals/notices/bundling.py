@@ -1,0 +1,81 @@
+"""Mail in quiet hours: held until they end, then told in one mail, but for what would be too late by then."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from approvals.models.notice import Notice, NoticeWish
+from approvals.notices import words
+from runs.engine.durably import durably
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+MOST = 50  # in one mail
+
+
+def with_all(notices: QuerySet[Notice]) -> QuerySet[Notice]:
+    """With what a mail is written from."""
+    return notices.select_related(
+        "person", "target", "approval__run__created_by", "approval__entry", "approval__conclusion__by"
+    )
+
+
+def quiet_until(notice: Notice, now: datetime) -> datetime | None:
+    """When the quiet hours of who gets this mail end; None where it is not quiet."""
+    if notice.channel != words.MAIL:
+        return None
+    wish = NoticeWish.objects.filter(person=notice.person_id).first()
+    quiet = wish.quiet if wish is not None else None
+    return quiet.ends(now) if quiet is not None else None
+
+
+def is_urgent(notice: Notice, end: datetime) -> bool:
+    """It asks for something whose deadline is not after the end of the quiet hours."""
+    due_at = notice.approval.due_at
+    return notice.occasion in words.WHILE_OPEN and due_at is not None and due_at <= end
+
+
+def held_until(notice: Notice, now: datetime) -> datetime | None:
+    """Until when this is not to be sent; None: it goes now."""
+    end = quiet_until(notice, now)
+    return None if end is None or is_urgent(notice, end) else end
+
+
+def gather(lead: Notice) -> bool:
+    """Put what was held for the same person into the mail of `lead`. False if `lead` itself went into another one.
+
+    Which they are stands in their rows before anything is sent, so that a second try tells the same under the same id.
+    """
+    return durably(lambda: _gather(lead))
+
+
+@transaction.atomic
+def _gather(lead: Notice) -> bool:
+    # Two that were held for one person may be taken at the same moment; one of them waits here for the other.
+    NoticeWish.objects.select_for_update().filter(person=lead.person_id).first()
+    if not Notice.objects.filter(pk=lead.pk, status=words.WAITING, tries=lead.tries).exists():
+        return False
+    if lead.tries:
+        return True
+    others = (
+        Notice.objects.filter(
+            person=lead.person_id, channel=words.MAIL, status=words.WAITING, held=True, tries=0, bundled=None
+        )
+        .exclude(pk=lead.pk)
+        .order_by("made_at", "pk")
+        .values_list("pk", flat=True)
+    )
+    room = MOST - 1 - lead.bundled.count()
+    Notice.objects.filter(pk__in=list(others[:room])).update(status=words.BUNDLED, send_at=None, lead=lead)
+    return True
+
+
+def parts(notice: Notice) -> list[Notice]:
+    """What its mail would tell, itself first."""
+    if not notice.held:
+        return [notice]
+    return [notice, *with_all(notice.bundled.filter(status=words.BUNDLED)).order_by("made_at", "pk")]

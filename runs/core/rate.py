@@ -1,0 +1,121 @@
+"""How often a tool may be called, by all workers together: a rate as its author writes it, and the calls that count.
+
+Pure: what is now is an argument. The row that keeps a window is runs/models/tool_rate.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any  # arguments are the author's
+
+from runs.core import codec
+from runs.core.errors import GraphError
+from runs.core.retry import LONGEST_SECONDS
+
+WRITTEN = re.compile(r"([1-9]\d{0,6})/([1-9]\d{0,3})?([smhd])", re.ASCII)
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+LONGEST_NAME = 200
+PARTS = 60  # of more calls than that, those within one part of the period count from the last of them
+MICRO = 1_000_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Use = tuple[int, int, int]  # the first and the last moment, in microseconds, and how many calls
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """At most so many calls in any period: "10/m", "100/15m"; s, m, h and d are second, minute, hour and day.
+
+    `by`: an argument's name, or a function of the arguments (a dict): each value has the rate for itself. Tools whose
+    rates have one `name` share it; without, it is the tool's own.
+    """
+
+    often: str
+    by: str | Callable[[dict[str, Any]], Any] | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.often, str) or not WRITTEN.fullmatch(self.often):
+            raise GraphError(f"rate {self.often!r}: write calls and period, such as 10/m, 5/s or 100/15m")
+        if len(self.name) > LONGEST_NAME:
+            raise GraphError(f"rate {self.often!r}: a name of at most {LONGEST_NAME} characters")
+
+    @property
+    def calls(self) -> int:
+        return int(WRITTEN.fullmatch(self.often)[1])
+
+    @property
+    def period(self) -> int:
+        """In microseconds."""
+        _, many, unit = WRITTEN.fullmatch(self.often).groups()
+        return int(many or 1) * SECONDS[unit] * MICRO
+
+    def key_of(self, arguments: Mapping[str, Any]) -> str:
+        """A digest that tells apart what counts apart, "" where all counts together; the value itself is not kept."""
+        if self.by is None:
+            return ""
+        value = self.by(dict(arguments)) if callable(self.by) else arguments[self.by]
+        return codec.digest(codec.dumps(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The calls that still count, oldest first, and up to which moment those reach that wait in line."""
+
+    uses: tuple[Use, ...] = ()
+    line: int = 0
+
+    @classmethod
+    def read(cls, text: str) -> Window:
+        kept = json.loads(text) if text else {"uses": [], "line": 0}
+        return cls(tuple((first, last, many) for first, last, many in kept["uses"]), kept["line"])
+
+    @property
+    def text(self) -> str:
+        return json.dumps({"uses": self.uses, "line": self.line}, separators=(",", ":"))
+
+    def ask(self, rate: Rate, now: datetime, *, in_line: bool = False) -> tuple[Window, float]:
+        """The window after one more call and 0.0; or in how many seconds to ask again, and nothing is counted.
+
+        In any period, the moment of its end left out, there are at most `rate.calls`. Who comes while others wait is
+        placed behind them, one a call's share of the period after the other; `in_line`: this one has waited.
+        """
+        at, calls, period = _micros(now), rate.calls, rate.period
+        # A clock that was put back: what it counted later than now counts as now, so nobody waits longer than a period.
+        uses = [
+            (min(first, at), min(last, at), many)
+            for first, last, many in self.uses
+            if min(last, at) > at - period
+        ]
+        used = sum(many for _, _, many in uses)
+        if used < calls and (in_line or self.line <= at):
+            return Window(_counted(uses, at, rate), self.line), 0.0
+        free = at
+        over = used - calls + 1  # so many have to be over before there is room
+        for _, last, many in uses:
+            if over <= 0:
+                break
+            free, over = last + period, over - many
+        ahead = self.line + -(-period // calls) if self.line > at and not in_line else free
+        moment = min(max(free, ahead), at + int(LONGEST_SECONDS) * MICRO)
+        return Window(tuple(uses), max(self.line, moment)), max(moment - at, 1) / MICRO
+
+    def idle_at(self, rate: Rate, now: datetime) -> datetime:
+        """From when on an empty window says the same."""
+        last = max((last + rate.period for _, last, _ in self.uses), default=0)
+        return EPOCH + timedelta(microseconds=max(last, self.line, _micros(now)))
+
+
+def _counted(uses: list[Use], at: int, rate: Rate) -> tuple[Use, ...]:
+    if uses and rate.calls > PARTS and at - uses[-1][0] < rate.period // PARTS:
+        first, _, many = uses.pop()
+        return (*uses, (first, at, many + 1))
+    return (*uses, (at, at, 1))
+
+
+def _micros(moment: datetime) -> int:
+    return (moment - EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,217 @@
+"""`Run.erase`: a family of ended runs loses what it was about, in small transactions that anybody can go on with.
+
+The tombstone of the top comes first and is the intent: from then on no run of the family comes back, nothing is added
+to it, and triggers let pass what empties its rows (runs/engine/passages.py). Then each run of the family gets its own
+tombstone, is emptied some rows at a time, and is sealed: its tombstone takes a digest over all that remains. The top
+is sealed last. Who is killed on the way leaves `go_on_at` on the top's tombstone, and a chore goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import uuid
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Case, Q, Value, When
+
+from runs import chores, hooks
+from runs.core import codec
+from runs.core.chain import moment
+from runs.core.words import storable_text
+from runs.engine import clock
+from runs.engine.boundaries import boundary
+from runs.engine.durably import durably
+from runs.errors import Conflict
+from runs.models.blob import Blob, BlobUse
+from runs.models.checkpoint import Checkpoint
+from runs.models.entry import IN_DOUBT, LedgerEntry
+from runs.models.live_text import LiveText
+from runs.models.remark import Remark
+from runs.models.run import Run
+from runs.models.signal import Signal
+from runs.models.statuses import LIVE
+from runs.models.tombstone import ERASED, Tombstone
+
+FORMAT = 1
+AT_A_TIME = 500  # rows of each kind that one transaction empties
+LONGEST_SECONDS = 20.0  # of one call; well below a chore's lease
+
+
+def erase(run: Run, reason: str, by: str) -> Tombstone:
+    """The verb; its docstring is at Run.erase."""
+    top = run.root
+    durably(lambda: _begin(top, reason, by))
+    boundary("erasure begun")
+    go_on(top)
+    return Tombstone.objects.get(run=top)
+
+
+def go_on(top: uuid.UUID) -> None:
+    """As far as a chore's time goes; due again at once where something is left, and never where it is done."""
+    until = time.monotonic() + LONGEST_SECONDS
+    stone = Tombstone.objects.under_way().filter(run=top).first()
+    if stone is None:
+        return
+    after = uuid.UUID(int=0)
+    while (member := _next_of_family(top, after)) is not None:
+        if not _erase_one(member, stone, until):
+            durably(
+                lambda: Tombstone.objects.filter(pk=stone.pk, erased_at=None).update(go_on_at=clock.now())
+            )
+            return
+        after = member
+    if not _erase_one(top, stone, until):
+        durably(lambda: Tombstone.objects.filter(pk=stone.pk, erased_at=None).update(go_on_at=clock.now()))
+
+
+@transaction.atomic
+def _begin(top_id: uuid.UUID, reason: str, by: str) -> None:
+    top, now = Run.objects.lock(top_id)
+    if Tombstone.objects.filter(run=top).exists():
+        return
+    if top.kept:
+        raise Conflict(f"Run {top.short_id} is kept, and so is its family; release it first.")
+    family = Run.objects.filter(root=top.pk)
+    if (alive := family.filter(Q(status__in=LIVE) | Q(cascade_at__isnull=False)).first()) is not None:
+        raise Conflict(
+            f"Run {alive.short_id} of the family is {alive.status}, and not done with; only what has ended is erased."
+        )
+    doubted = LedgerEntry.objects.filter(run__root=top.pk, status=IN_DOUBT).select_related("run").first()
+    if doubted is not None:
+        raise Conflict(
+            f"Run {doubted.run.short_id}: whether {doubted.key} happened is in doubt; settle it first, "
+            "for nobody could afterwards."
+        )
+    Tombstone.objects.create(
+        run=top,
+        by=storable_text(by)[:200],
+        reason=storable_text(reason),
+        at=now,
+        head=top.head,
+        go_on_at=now + chores.LEASE,
+    )
+
+
+def _next_of_family(top: uuid.UUID, after: uuid.UUID) -> uuid.UUID | None:
+    left = Run.objects.filter(root=top, pk__gt=after).exclude(pk=top)
+    return left.filter(tombstone__erased_at=None).order_by("pk").values_list("pk", flat=True).first()
+
+
+def _erase_one(run_id: uuid.UUID, stone: Tombstone, until: float) -> bool:
+    """One run of the family, whole; False when the time was over first."""
+    if run_id != stone.run_id:
+        durably(lambda: _mark(run_id, stone))
+    while time.monotonic() < until:
+        boundary("erase some")
+        if not durably(lambda: _empty_some(run_id)) and durably(lambda: _seal(run_id)):
+            boundary("erased")
+            return True
+    return False
+
+
+@transaction.atomic
+def _mark(run_id: uuid.UUID, stone: Tombstone) -> None:
+    run, _now = Run.objects.lock(run_id)
+    said = {"by": stone.by, "reason": stone.reason, "at": stone.at, "head": run.head}
+    Tombstone.objects.get_or_create(run=run, defaults=said)
+
+
+@transaction.atomic
+def _empty_some(run_id: uuid.UUID) -> int:
+    """Some rows of each kind; how many they were."""
+    run, now = Run.objects.get(pk=run_id), clock.now()
+    told = hooks.run_erasing.send(sender=Run, run=run, most=AT_A_TIME, now=now)
+    others = sum(emptied or 0 for _receiver, emptied in told)
+    return (
+        others
+        + _checkpoints(run)
+        + _entries(run)
+        + Remark.objects.filter(pk__in=_keys(Remark.objects.filter(run=run).exclude(body=ERASED))).update(
+            body=ERASED
+        )
+        + Signal.objects.filter(pk__in=_keys(Signal.objects.filter(run=run).exclude(payload=""))).update(
+            payload=""
+        )
+        + LiveText.objects.filter(run=run).delete()[0]
+        + _blob_uses(run, now)
+    )
+
+
+def _checkpoints(run: Run) -> int:
+    full = ~Q(body="") | ~Q(salt=b"") | ~Q(reason__in=("", ERASED))
+    some = Checkpoint.objects.filter(full, run=run)
+    return Checkpoint.objects.filter(pk__in=_keys(some)).update(
+        body="", salt=b"", reason=Case(When(reason="", then=Value("")), default=Value(ERASED))
+    )
+
+
+def _entries(run: Run) -> int:
+    full = ~Q(request="") | Q(result__isnull=False) & ~Q(result="") | ~Q(error="")
+    some = LedgerEntry.objects.filter(full, run=run)
+    return LedgerEntry.objects.filter(pk__in=_keys(some)).update(
+        request="", error="", result=Case(When(result=None, then=Value(None)), default=Value(""))
+    )
+
+
+def _blob_uses(run: Run, now: datetime) -> int:
+    uses = list(BlobUse.objects.filter(run=run).values_list("pk", "blob_id")[:AT_A_TIME])
+    BlobUse.objects.filter(pk__in=[pk for pk, _blob in uses]).delete()
+    Blob.objects.let_go((blob for _pk, blob in uses), now)
+    return len(uses)
+
+
+def _keys(rows: object) -> list[int]:
+    return list(rows.order_by("pk").values_list("pk", flat=True)[:AT_A_TIME])
+
+
+@transaction.atomic
+def _seal(run_id: uuid.UUID) -> bool:
+    """Nothing is left: its tombstone says so, and holds what remains. False when a late row came first."""
+    run, now = Run.objects.lock(run_id)  # waits for whoever still adds a row
+    if _empty_some(run_id):
+        return False
+    Run.objects.filter(pk=run.pk).update(labels="{}", error="")
+    sealed = {"rest": rest_of(run), "erased_at": now, "go_on_at": None}
+    Tombstone.objects.under_way().filter(run=run).update(**sealed)
+    return True
+
+
+def rest_of(run: Run) -> str:
+    """The digest of all that remains of an erased run: docs/audit.md says over what."""
+    digest = hashlib.sha256()
+    stone = Tombstone.objects.get(run=run)
+    words = [
+        FORMAT, str(run.pk), run.graph, run.version, run.status, run.head, moment(run.created_at),
+        moment(run.finished_at), stone.by, stone.reason, moment(stone.at),
+    ]  # fmt: skip
+    digest.update(codec.encode(words).encode())
+    links = Checkpoint.objects.filter(run=run).order_by("seq").values_list(
+        "seq", "kind", "step", "node", "status", "version", "attempt", "fence", "actor", "reason", "at", "entries",
+        "body_digest", "digest",
+    )  # fmt: skip
+    for link in links.iterator(chunk_size=2_000):
+        digest.update(_line(link))
+    entries = LedgerEntry.objects.filter(run=run).order_by("pk").values_list(
+        "step", "key", "kind", "name", "status", "request_digest", "idempotency_key", "answered_by", "answered_at",
+        "approved_digest", "approval_head",
+    )  # fmt: skip
+    for entry in entries.iterator(chunk_size=2_000):
+        digest.update(_line(entry))
+    return digest.hexdigest()
+
+
+def _line(row: tuple[object, ...]) -> bytes:
+    plain = [moment(value) if isinstance(value, datetime) else value for value in row]
+    return f"\n{codec.encode(plain)}".encode()
+
+
+def register() -> None:
+    """The chore that goes on with what was begun."""
+    begun = lambda: Tombstone.objects.filter(go_on_at__isnull=False)  # noqa: E731
+
+    def do(pk: int) -> None:
+        go_on(Tombstone.objects.values_list("run_id", flat=True).get(pk=pk))
+
+    chores.also(chores.Chore("erasures", begun, "go_on_at", do))
