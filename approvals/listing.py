@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -85,8 +85,7 @@ class Listing:
 
     @classmethod
     def of(cls, user: User, said: Mapping[str, str], now: datetime | None = None) -> Listing:
-        until = parse_datetime(said["until"]) if said.get("until") else None
-        return cls(user, Filter.of(said), until if until is not None and until.tzinfo else None, now)
+        return cls(user, Filter.of(said), _moment(said.get("until", "")), now)
 
     # -- the rows -------------------------------------------------------------------------------------------
 
@@ -298,6 +297,15 @@ class Listing:
         others = [row for row in following + self.rows[:at] if row.is_open and row.pk != approval.pk]
         in_time = (row for row in others if row.due_at is None or row.due_at > self.now)
         return next(in_time, others[0] if others else None)
+
+
+def _moment(text: str) -> datetime | None:
+    """None for what is no moment with a zone: the list is then read as of now."""
+    try:
+        moment = parse_datetime(text)
+        return moment.astimezone(UTC) if moment is not None and moment.tzinfo else None
+    except (ValueError, OverflowError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class Rate:
     """At most so many calls in any period: "10/m", "100/15m"; s, m, h and d are second, minute, hour and day.
 
     `by`: an argument's name, or a function of the arguments (a dict): each value has the rate for itself. Tools whose
-    rates have one `name` share it; without, it is the tool's own.
+    rates have one `name` and are written alike share it; without a name, those do whose tools are called alike.
     """
 
     often: str
@@ -55,11 +55,12 @@ class Rate:
         return int(many or 1) * SECONDS[unit] * MICRO
 
     def key_of(self, arguments: Mapping[str, Any]) -> str:
-        """A digest that tells apart what counts apart, "" where all counts together; the value itself is not kept."""
+        """What tells apart that counts apart, also from another rate of the same name: the rate as it is written, or a
+        digest of it and of the value, which itself is not kept."""
         if self.by is None:
-            return ""
+            return self.often
         value = self.by(dict(arguments)) if callable(self.by) else arguments[self.by]
-        return codec.digest(codec.dumps(value))
+        return codec.digest(codec.dumps([self.often, value]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,23 +87,29 @@ class Window:
         """
         at, calls, period = _micros(now), rate.calls, rate.period
         # A clock that was put back: what it counted later than now counts as now, so nobody waits longer than a period.
-        uses = [
-            (min(first, at), min(last, at), many)
-            for first, last, many in self.uses
-            if min(last, at) > at - period
-        ]
+        known = [(min(first, at), min(last, at), many) for first, last, many in self.uses]
+        uses = [use for use in known if use[1] > at - period]
+        line = at if self._is_deserted(at, period) else self.line
         used = sum(many for _, _, many in uses)
-        if used < calls and (in_line or self.line <= at):
-            return Window(_counted(uses, at, rate), self.line), 0.0
+        if used < calls and (in_line or line <= at):
+            return Window(_counted(uses, at, rate), line), 0.0
         free = at
         over = used - calls + 1  # so many have to be over before there is room
         for _, last, many in uses:
             if over <= 0:
                 break
             free, over = last + period, over - many
-        ahead = self.line + -(-period // calls) if self.line > at and not in_line else free
+        ahead = line + -(-period // calls) if line > at and not in_line else free
         moment = min(max(free, ahead), at + int(LONGEST_SECONDS) * MICRO)
-        return Window(tuple(uses), max(self.line, moment)), max(moment - at, 1) / MICRO
+        return Window(tuple(uses or known[-1:]), max(line, moment)), max(moment - at, 1) / MICRO
+
+    def _is_deserted(self, at: int, period: int) -> bool:
+        """Whether the line is nobody's: those in it were cancelled, or the clock was put back since it was formed.
+
+        Who waits calls in their turn, so there is a call in each period; one more is left for workers that are late.
+        """
+        last = max((last for _, last, _ in self.uses), default=0)
+        return self.line > at and not at - 2 * period < last <= at
 
     def idle_at(self, rate: Rate, now: datetime) -> datetime:
         """From when on an empty window says the same."""

@@ -28,7 +28,7 @@ class RowMeanwhile:
     _fenced: Callable[[Any], Any]
 
     def let_through(self, name: str, per_key: str, rate: Rate, in_line: bool) -> float:
-        in_line, lease = in_line or self._has_lined_up, self.lease
+        in_line, lease = in_line or self._was_next(f"{name}, {rate.often}"), self.lease
         ours = partial(ToolRate.objects.let_through, lease.run_id, lease.fence)
 
         def take() -> tuple[float] | None:
@@ -40,11 +40,19 @@ class RowMeanwhile:
         boundary("was let through")
         return wait
 
+    def _was_next(self, line: str) -> bool:
+        """Whether the run was let go for this rate before its claim. Once: its next call waits as all others do."""
+        with self.changing:
+            is_its_turn = self._waited_in == line
+            if is_its_turn:
+                self._waited_in = ""
+        return is_its_turn
+
     @cached_property
-    def _has_lined_up(self) -> bool:
-        """Whether the run was let go for a rate before this claim: the checkpoint before the claim's says so."""
+    def _waited_in(self) -> str:
+        """The line that the checkpoint before the claim's speaks of; "" for none."""
         before = Checkpoint.objects.filter(run_id=self.lease.run_id, seq=self.lease.seq - 1, kind="pace")
-        return durably_or_lost(before.exists)
+        return durably_or_lost(before.values_list("reason", flat=True).first) or ""
 
     def listen(self, entry: Entry) -> Speaker:
         lease = self.lease

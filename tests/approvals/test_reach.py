@@ -174,6 +174,16 @@ def test_a_place_typed_wrong_is_the_first_page(ada, after):
     assert Listing(ada, Filter(scope="decided", after=after)).rows == []
 
 
+@pytest.mark.parametrize(
+    "until",
+    ["x", "2026-02-30T00:00:00Z", "2026-01-01T25:00:00Z", "2026-01-01T00:00:00+99:99", "2026-01-01T00:00:00"]
+    + ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"],
+)
+def test_a_moment_typed_wrong_is_now(ada, until):
+    approval = ask()
+    assert Listing.of(ada, {"until": until}).rows == [approval]
+
+
 def test_very_many_are_told_as_more_than(ada, monkeypatch):
     monkeypatch.setattr("approvals.counting.MOST", 3)
     for _ in range(3):

@@ -54,7 +54,8 @@ def test_values_are_told_apart_by_their_digest_alone():
         == by_function.key_of({"who": "ada"})
         == by_name.key_of({"who": "ada"})
     )
-    assert Rate("1/s").key_of({"who": "Ada"}) == ""
+    assert Rate("1/s").key_of({"who": "Ada"}) == "1/s"
+    assert Rate("2/s", by="who").key_of({"who": "Ada"}) != by_name.key_of({"who": "Ada"}), "another rate"
 
 
 @settings(deadline=None, max_examples=60)

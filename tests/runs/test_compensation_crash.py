@@ -71,14 +71,14 @@ def test_a_compensation_that_is_recorded_beside_what_it_undoes_is_found_by_the_t
     """Proof that both change in one commit: the trail is looked at after each kill."""
     change = RowLedger._changed
 
-    def apart(ledger, entry, changes):
+    def apart(ledger, entry, changes, spoke):
         if entry.compensates is not None and changes.get("status") == "done":
             LedgerEntry.objects.filter(pk=entry.compensates).update(status="compensated")
             from runs.engine.boundaries import boundary
 
             boundary("torn")
             LedgerEntry.objects.filter(pk=entry.compensates).update(status="done")
-        return change(ledger, entry, changes)
+        return change(ledger, entry, changes, spoke)
 
     assert drive(failing, {}).status == "failed"
     monkeypatch.setattr(RowLedger, "_changed", apart)

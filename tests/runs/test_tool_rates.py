@@ -127,7 +127,7 @@ def test_waiting_clears_no_suspicion_a_run_that_kills_its_workers_ends_as_poison
     run = start(texting, {"log": ["a"]})
     for number in range(3):
         for _ in range(3):  # it may first have to be recovered, and to wait as a suspect
-            ToolRate.objects.update_or_create(name="text", defaults={"window": used_up()})
+            ToolRate.objects.update_or_create(name="text", per_key="3/m", defaults={"window": used_up()})
             if isinstance(drive(run), LinesUp):
                 break
             pass_time(31)
@@ -209,3 +209,74 @@ def test_a_tool_without_a_rate_pays_nothing_and_one_with_a_rate_two_short_statem
     assert not [sql for sql in without if "toolrate" in sql or "livetext" in sql]
     with_rate = statements(looking, ["first"])
     assert len([sql for sql in with_rate if "runs_toolrate" in sql]) == 2
+
+
+# -- lines, and who stands in them
+
+
+@tool(kind="write", honours_key=True, rate="1/m")
+def letter(to: str, idempotency_key: str) -> str:
+    return text.fn(to, idempotency_key)
+
+
+def of_the_same_name(rate: str) -> Graph:
+    @tool(kind="write", honours_key=True, rate=rate)
+    def notify(to: str, idempotency_key: str) -> str:
+        sent.append(f"{rate} to {to}")
+        return to
+
+    graph = Graph(f"notifies {rate[0]}".replace(" ", "-"), state=Log)
+
+    @graph.node
+    def send(run, state):
+        for to in state.log:
+            run.call(notify, to=to)
+
+    return graph
+
+
+posting = Graph("posting-and-texting", state=Log)
+
+
+@posting.node
+def send_all(run, state):
+    for to in state.log:
+        run.call(letter if to.startswith("letter") else text, to=to)
+
+
+def test_another_rate_of_the_same_name_takes_nothing_out_of_the_count():
+    daily, often = of_the_same_name("2/d"), of_the_same_name("9/s")
+    with registered(daily, often):
+        for number in range(4):
+            for graph in (daily, often):
+                drive(start(graph, {"log": [str(number)]}))
+                pass_time(5)
+    assert [what[:3] for what in sent].count("2/d") == 2
+
+
+def test_who_waited_in_one_line_is_not_first_in_another():
+    with registered(posting):
+        drive(start(posting, {"log": ["letter 1"]}))
+        waited = start(posting, {"log": ["letter 2", "late 1", "late 2", "late 3"]})
+        drive(waited)
+        pass_time(30)
+        drive(start(posting, {"log": ["x", "y", "z"]}))
+        early, behind = (start(posting, {"log": [to]}) for to in ("early", "behind"))
+        drive(early)
+        drive(behind)
+        clock.AHEAD += early.wake_at - clock.now() + timedelta(milliseconds=1)
+        drive(waited)
+        drive(early)
+    assert "letter 2" in sent and "early" in sent and "late 1" not in sent
+
+
+def test_a_line_whose_runs_were_cancelled_holds_nobody_back():
+    with registered(posting):
+        drive(start(posting, {"log": ["letter 1"]}))
+        for number in range(30):
+            waiting = start(posting, {"log": [f"letter of {number}"]})
+            drive(waiting)
+            waiting.cancel("user ada", "not wanted")
+        pass_time(150)
+        drive(start(posting, {"log": ["letter 2"]}))
+    assert sent == ["letter 1", "letter 2"]
