@@ -22,7 +22,7 @@ from approvals.models import Approval, SavedFilter
 from runs import Graph, Permanent, chores, start, tool
 from runs.engine import clock, schedules
 from runs.errors import Conflict, Invalid
-from runs.models import GraphStop, QueueLimit, Run, Schedule, Signal
+from runs.models import GraphStop, QueueLimit, Run, Schedule, Signal, Tombstone
 from runs.models import __all__ as rows
 from tests.runs.driving import drive, pass_time, registered
 from tests.security import leaking
@@ -198,6 +198,14 @@ def test_a_migration_that_fails_with_it_is_told_without_it() -> None:
         assert REDACTED in run.checkpoints.get(kind="retry").reason
 
 
+def test_a_run_is_not_kept_or_erased_with_it() -> None:
+    run = driven("people")
+    for verb in (run.keep, run.release_keep, run.erase):
+        with pytest.raises(Invalid, match="holds the value of the secret CANARY"):
+            verb(f"because of {CANARY}", by="ops")
+    assert not Tombstone.objects.exists()
+
+
 # -- people -------------------------------------------------------------------------------------------------
 
 
@@ -232,6 +240,8 @@ OPEN = {
     "GraphStop": {"graph", "reason"},
     "QueueLimit": {"queue"},
     "LaneUse": {"lane"},  # a run's
+    "LiveText": {"text"},  # tests/runs/test_live_texts.py
+    "Tombstone": {"reason"},
 }
 # Words, names and digests of ours, of the code and of people's accounts: nobody writes a text there.
 OURS = {
@@ -242,7 +252,10 @@ OURS = {
         *("kind", "request_digest", "status", "error_kind", "answered_by", "approved_digest"),
         *("approval_head", "compensation"),
     },
+    "LiveText": {"key", "name"},  # an entry's
     "Remark": {"kind", "worker"},
+    "Tombstone": {"by", "head", "rest"},
+    "ToolRate": {"name", "per_key", "window"},
     "GraphStop": {"by"},
     "Schedule": {"graph", "zone", "catch_up", "paused_by"},
     "Worker": {"name", "host", "boot_id", "serves", "refuses", "holds", "bell"},

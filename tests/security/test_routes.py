@@ -12,9 +12,9 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import URLResolver, get_resolver
 
-from approvals.models import Approval
+from approvals.models import Activity, Approval, Attachment
 from runs import start
-from runs.models import BlobUse, Run
+from runs.models import Blob, BlobUse, Run
 from tests.security.letters import posted, waiting_letter
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("letters_known")]
@@ -82,6 +82,7 @@ RULES = {
     "approvals/<uuid:pk>/decision/": APPROVAL,
     "approvals/<uuid:pk>/undo/": APPROVAL,
     "approvals/<uuid:pk>/comments/": APPROVAL,
+    "approvals/<uuid:pk>/attachments/<int:number>/": APPROVAL,
     "approvals/<uuid:pk>/claim/": APPROVAL,
     "away/": PERSON,
     "notices/": PERSON,
@@ -97,6 +98,7 @@ READ = {
     "runs/<uuid:run_id>/blobs/<slug:sha256>/",
     "approvals/<uuid:pk>/",
     "approvals/<uuid:pk>/parts/<slug:part>/",
+    "approvals/<uuid:pk>/attachments/<int:number>/",
 }
 
 
@@ -114,8 +116,22 @@ ADMIN = sorted({route for route in routes() if route.startswith("admin/")} - RUL
 
 
 @pytest.fixture
-def run(transactional_db: None) -> Run:
-    return waiting_letter()
+def run(transactional_db: None, olga: Any) -> Run:
+    """Also with a file to load: its bytes are the run's blob, its link the approval's first."""
+    run = waiting_letter()
+    approval, blob = Approval.objects.get(run=run), Blob.objects.get(uses__run=run)
+    first = Activity.objects.get(approval=approval)
+    Attachment.objects.create(
+        approval=approval,
+        activity=first,
+        blob=blob,
+        name="a",
+        media_type="text/plain",
+        size=9,
+        by=olga,
+        at=first.at,
+    )
+    return run
 
 
 def address(route: str, run: Run, **other: str) -> str:
@@ -125,6 +141,7 @@ def address(route: str, run: Run, **other: str) -> str:
         "pk": str(Approval.objects.get(run=run).pk),
         "sha256": BlobUse.objects.filter(run=run).values_list("blob_id", flat=True)[0],
         "part": "state",
+        "number": str(Attachment.objects.filter(approval__run=run).values_list("pk", flat=True).first() or 1),
         "id": "1",
         "object_id": "1",
         "content_type_id": "1",
