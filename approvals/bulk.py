@@ -224,5 +224,6 @@ def _done(pick: Pick, approval: Approval | None, act: Callable[[Approval, Pick],
 
 def approvals_of(picks: Sequence[Pick], user: User) -> dict[uuid.UUID, Approval]:
     """Those that this person may see, with what their pages show. As many statements for a hundred as for one."""
-    rows = Approval.objects.visible_to(user).for_page().filter(pk__in=[pick.key for pick in picks])
+    left = Approval.objects.visible_to(user).filter(run__tombstone=None)  # of an erased one there is no page
+    rows = left.for_page().filter(pk__in=[pick.key for pick in picks])
     return {approval.pk: approval for approval in rows}

@@ -111,6 +111,7 @@ def _matches(content: bytes, name: str) -> list[str]:
 
 def _checked(sent: Sent) -> Checked:
     name = clean_name(sent.name)
+    secrets.refuse(name, "files")
     if len(sent.content) > LARGEST:
         _refuse(told(_("%(name)s is larger than %(most)s."), name=name, most=in_words(LARGEST)))
     if not sent.content:

@@ -10,7 +10,7 @@ from approvals import who
 from approvals.text import clock_said
 from approvals.words import ASSIGNED, BY_DEADLINE, DELEGATED, DID, SUPERSEDED
 from runs.errors import Conflict, Missing, NotAllowed, in_turn, lowered, told
-from runs.models import Run
+from runs.models import Run, Tombstone
 from runs.pages.words import status_word
 
 if TYPE_CHECKING:
@@ -29,6 +29,12 @@ def must_see(approval: Approval, person: who.Person) -> None:
         raise NotAllowed(who.why_not(approval, person))
     if not Run.objects.visible_to(person).filter(pk=approval.run_id).exists():
         raise Missing(told(_("There is no approval %(id)s."), id=approval.pk))
+
+
+def must_not_be_erased(approval: Approval) -> None:
+    """Under the approval's lock, for whoever adds words to it. Raises Conflict."""
+    if Tombstone.objects.filter(run=approval.run_id).exists():
+        raise Conflict(_("This was erased together with its run; nothing can be said to it any more."))
 
 
 def must_be_allowed(approval: Approval, person: who.Person) -> who.Standing:

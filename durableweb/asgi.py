@@ -20,6 +20,7 @@ from django.conf import settings  # noqa: E402  after Django is set up, as the r
 from django.db import connections  # noqa: E402
 
 from durableweb import web_connections  # noqa: E402
+from durableweb.bodies import LimitedBodies  # noqa: E402
 from runs.live.sockets import websocket_urlpatterns  # noqa: E402
 
 settings.SECRET_KEY  # noqa: B018  a missing one ends the start, not the first sign-in
@@ -28,7 +29,7 @@ web_connections.share(connections)
 
 application = ProtocolTypeRouter(
     {
-        "http": django_application,
+        "http": LimitedBodies(django_application),
         "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

@@ -1,4 +1,7 @@
-"""The admin site's pages of schedules, limits and stops. They call the verbs of code, and write no row behind them."""
+"""The admin site's pages of schedules, limits and stops. They call the verbs of code, and write no row behind them.
+
+Those of runs are in admin_runs.py.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,17 @@ from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
 from runs import registry
+from runs.admin_runs import RunAdmin
 from runs.engine import clock
 from runs.errors import Invalid, Refusal
+from runs.models import Run
 from runs.models.limits import NUMBERS, GraphStop, QueueLimit
 from runs.models.schedule import WRITTEN, Schedule
 
 ACTIVE, STOPPED, BAD = "active", "stopped", "bad"
 LABELS = {ACTIVE: "success", STOPPED: "info", BAD: "danger"}
+
+admin.site.register(Run, RunAdmin)
 
 
 def _graph_names(own: str = "") -> UnfoldAdminSelectWidget:

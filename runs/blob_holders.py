@@ -1,7 +1,8 @@
 """Who holds blobs beside the runs that use them: a blob is collected only when nobody does.
 
-A run's own use is a `BlobUse` row, which `blobs.put` writes. An app above `runs` whose rows name a blob says so in its
-`AppConfig.ready`, once for each such column, so that no collector takes what they show:
+A run's own use is a `BlobUse` row, which `blobs.put` and `blobs.take_up` write. An app above `runs`
+whose rows name a blob says so in its `AppConfig.ready`, once for each such column, so that no collector takes what they
+show:
 
     from runs import blob_holders
 
@@ -9,9 +10,10 @@ A run's own use is a `BlobUse` row, which `blobs.put` writes. An app above `runs
 
 Three rules for such an app, each of which closes a race with the collector:
 
-1. Call `runs.engine.blobs.put(run_id, content, media_type, limit)`, or `blobs.touch(run_id, sha256)` for one that is
-   there, *in the transaction that inserts the row*, and before it: this locks the blob's row, and a collector that
-   waits for it then sees that it was touched.
+1. Store the bytes with `runs.engine.blobs.lay_down(content, media_type, limit)` before the transaction that inserts
+   the row. Call `blobs.take_up(run_id, laid)`, or `blobs.touch(run_id, sha256)` for one that is there, *in that
+   transaction*, and before the row: this locks the blob's row, and a collector that waits for it then sees that it was
+   touched.
 2. Let the column be a ForeignKey to `runs.Blob` with on_delete=PROTECT, so that the database itself says no.
 3. Having removed the last row that names a blob, call `Blob.objects.let_go([sha256, ...], now)` in that transaction:
    it is looked at a day later. What is forgotten there, `manage.py sweep` finds.

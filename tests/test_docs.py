@@ -166,6 +166,7 @@ def test_the_guides_own_tests_are_known_here(guide):
 
 
 TESTS_OF_THE_GUIDE = (
+    "test_a_customer_is_forgotten",
     "test_a_parcel_arrives",
     "test_everybody_is_greeted",
     "test_money_that_comes_is_booked",

@@ -138,7 +138,11 @@ def decision_at(path: str, given: Any) -> Reply:
     """One decision as langchain's middleware writes it. Raises Invalid for what it would not take."""
     must_be(isinstance(given, dict), path, _("A decision is an object with a type."))
     verdict = given.get("type")
-    must_be(verdict in _PARTS, below(path, "type"), _("The type is approve, edit, reject or respond."))
+    must_be(
+        isinstance(verdict, str) and verdict in _PARTS,
+        below(path, "type"),
+        _("The type is approve, edit, reject or respond."),
+    )
     others = set(given) - {"type", _PARTS[verdict]}
     must_be(
         not others, path, _("Not known here: %(names)s.") % {"names": ", ".join(sorted(map(str, others)))}

@@ -45,8 +45,9 @@ def _branches(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
     found = {}
     for each in schema.get("oneOf") or schema.get("anyOf") or [schema]:
         branch = _resolved(each, schema)
-        kind = _resolved((branch.get("properties") or {}).get("type"), schema)
-        verdict = kind.get("const") or next(iter(kind.get("enum") or ()), None)
+        kind = _property(branch, "type", schema)
+        some = kind.get("enum")
+        verdict = kind.get("const") or (some[0] if isinstance(some, list) and some else None)
         if not isinstance(verdict, str):
             return {}
         found[verdict] = branch
@@ -55,11 +56,16 @@ def _branches(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _arguments(edit: dict[str, Any] | None, root: dict[str, Any]) -> dict[str, Any]:
     """The schema of an edit's arguments, with the definitions that it refers to."""
-    edited = _resolved((edit or {}).get("properties", {}).get("edited_action"), root)
-    args = _resolved((edited.get("properties") or {}).get("args"), root)
+    args = _property(_property(edit or {}, "edited_action", root), "args", root)
     if set(args) <= {"type", "title", "additionalProperties", "description"}:
         return {}  # any object: then the model's own keys are what is known
     return {**{word: root[word] for word in ("$defs", "definitions") if word in root}, **args}
+
+
+def _property(schema: dict[str, Any], name: str, root: dict[str, Any]) -> dict[str, Any]:
+    """A reference may lead to any value, of which nobody has checked that it is a schema."""
+    properties = schema.get("properties")
+    return _resolved(properties.get(name), root) if isinstance(properties, dict) else {}
 
 
 def _resolved(schema: Any, root: dict[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from approvals.contracts.contract import (
 )
 from approvals.facts import Fact, facts
 from approvals.forms.paths import ROOT, below
+from approvals.forms.schemas import moved
 from approvals.forms.values import visible
 from approvals.payload import as_json
 from runs.errors import Invalid
@@ -99,12 +100,12 @@ def schema(contract: Contract) -> dict[str, Any]:
     """Of a sheet: what its form is made from."""
     cards, definitions = {}, {}
     for number, action in enumerate(contract.actions, 1):
-        args = dict(action.schema)
-        for word in ("$defs", "definitions"):
-            definitions.setdefault(word, {}).update(args.pop(word, None) or {})
         properties: dict[str, Any] = {"decision": {"enum": [*action.allowed, None]}}
         if EDIT in action.allowed:
-            properties["args"] = args
+            # each tool's schema stands whole under a name of its own: two tools may have definitions of one name
+            place = f"#/$defs/{_name(number)}"
+            definitions[_name(number)] = moved(action.schema, place)
+            properties["args"] = {"$ref": place}
         if set(WITH_WORDS) & set(action.allowed):
             properties["message"] = {"type": "string", "format": "textarea"}
         cards[_name(number)] = {
@@ -113,7 +114,7 @@ def schema(contract: Contract) -> dict[str, Any]:
             "properties": properties,
             "required": list(properties),
         }
-    return {"type": "object", "properties": cards, "required": list(cards), **definitions}
+    return {"type": "object", "properties": cards, "required": list(cards), "$defs": definitions}
 
 
 def answer(contract: Contract, sheet: Any) -> Any:

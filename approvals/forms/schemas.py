@@ -12,6 +12,14 @@ from approvals.forms.values import ABSENT
 
 _TYPES = ("object", "array", "string", "integer", "number", "boolean")
 _MAX_HOPS = 40
+_VALUES = ("enum", "const", "default", "examples")  # below these stand values, not schemas
+_NAMED = (
+    "properties",
+    "$defs",
+    "definitions",
+    "patternProperties",
+    "dependentSchemas",
+)  # by names, not by words
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,29 @@ def root_of(schema: Any) -> dict[str, Any]:
     except Exception:  # noqa: BLE001  any failure to read it, deep nesting included, means that it cannot be used
         return {}
     return schema
+
+
+def moved(schema: dict[str, Any], place: str) -> dict[str, Any]:
+    """The schema as it reads below `place` (#/$defs/pay) of another one: what it refers to in itself is found there."""
+    return _moved({word: part for word, part in schema.items() if word not in ("$id", "$schema")}, place)
+
+
+def _moved(part: Any, place: str) -> Any:
+    if isinstance(part, list):
+        return [_moved(one, place) for one in part]
+    if not isinstance(part, dict):
+        return part
+    there: dict[str, Any] = {}
+    for word, held in part.items():
+        if word in _VALUES:
+            there[word] = held
+        elif word in _NAMED and isinstance(held, dict):
+            there[word] = {name: _moved(below_it, place) for name, below_it in held.items()}
+        elif word == "$ref" and isinstance(held, str) and (held == "#" or held.startswith("#/")):
+            there[word] = place + held.removeprefix("#")
+        else:
+            there[word] = _moved(held, place)
+    return there
 
 
 def described(schema: Any, root: dict[str, Any], value: Any) -> Described:

@@ -12,7 +12,14 @@ from approvals import who
 from approvals.models.activity import Activity
 from approvals.models.decision import Decision
 from approvals.models.reviewer import Vote
-from approvals.refusals import TooLate, must_be_allowed, must_be_open, must_be_revision, must_see
+from approvals.refusals import (
+    TooLate,
+    must_be_allowed,
+    must_be_open,
+    must_be_revision,
+    must_not_be_erased,
+    must_see,
+)
 from approvals.rules import must_not_object
 from approvals.said import AS_PROPOSED, Said, listen
 from approvals.signing import WRONG, Proof, WrongPassword
@@ -75,6 +82,7 @@ class Deciding:
         see this is in the trail if it came too late, second, from the wrong person, or with a wrong password.
         """
         must_see(self, by)
+        must_not_be_erased(self)
         try:
             said = listen(
                 self,
@@ -262,6 +270,7 @@ class Deciding:
         @transaction.atomic
         def write() -> None:
             self.lock()
+            must_not_be_erased(self)
             self.append(Activity(kind=kind, by=by, text=f"{verdict}: {refusal}", at=clock.now()))
 
         durably(write)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 KEPT = timedelta(days=7)  # after the decision, which can long not be undone any more
 LONGEST_JSON = 750_000  # characters: what a page lets people edit
+DIGEST = 64  # characters
 TEXTS = ("reason", "words", "comment")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")  # of a text in JSON
 
@@ -37,7 +38,7 @@ class KeptDraft(models.Model):
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     json = models.TextField(blank=True, default="", help_text="The edited payload as it was typed.")
     table = models.CharField(
-        max_length=64, blank=True, default="", help_text="Digest of the payload that was edited."
+        max_length=DIGEST, blank=True, default="", help_text="Digest of the payload that was edited."
     )
     reason = models.TextField(blank=True, default="", help_text="Of a rejection.")
     words = models.TextField(blank=True, default="", help_text="Of an answer in words.")
@@ -77,15 +78,20 @@ class KeptDraft(models.Model):
                 checked_text(text, name)
             secrets.refuse(text, name)
         secrets.refuse(_ESCAPE.sub(_meant, typed.get("json", "")), "json")
+        typed = {name: storable_text(text) for name, text in typed.items()}
+        if "table" in typed:
+            typed["table"] = typed["table"][:DIGEST]
+        # Who erases or decides it waits, or is waited for: of one that is emptied no draft is kept, of a closed one
+        # none for ever.
+        locked = type(approval).objects.select_for_update().only("outcome").get(pk=approval.pk)
         if Tombstone.objects.filter(run=approval.run_id).exists():
             return None
-        typed = {name: storable_text(text) for name, text in typed.items()}
         if "json" in typed and not typed["json"]:
             typed["table"] = ""
         if not any(typed.values()) and not cls.objects.filter(approval=approval, person=person).exists():
             return None
         kept, _created = cls.objects.update_or_create(
-            approval=approval, person=person, defaults={**typed, **cls._moments(approval)}
+            approval=approval, person=person, defaults={**typed, **cls._moments(locked)}
         )
         if any((kept.json, kept.reason, kept.words, kept.comment)):
             return kept

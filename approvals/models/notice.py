@@ -49,6 +49,12 @@ class Occasion(models.Model):
         return f"{self.kind} {self.approval_id}"
 
 
+class NoticeQuerySet(models.QuerySet["Notice"]):
+    def release(self, now: datetime) -> int:
+        """Those that stand in the mail of one that is not sent: each goes for itself, or in another mail."""
+        return self.filter(status=BUNDLED).update(status=WAITING, send_at=now, lead=None)
+
+
 class Notice(models.Model):
     """One message to one person by mail, or to one target. Its id goes with it, so that who gets it twice can tell."""
 
@@ -82,6 +88,8 @@ class Notice(models.Model):
     tries = models.PositiveSmallIntegerField(default=0)
     sent_at = models.DateTimeField(null=True, blank=True)
     error = models.TextField(blank=True, default="", help_text="Of the last try.")
+
+    objects = NoticeQuerySet.as_manager()
 
     class Meta:
         constraints = [
@@ -135,7 +143,7 @@ class Notice(models.Model):
         self._end(status=SENT, send_at=None, sent_at=now, error="")
 
     def drop(self, why: str) -> None:
-        """It is no longer of use: decided, or somebody else's."""
+        """It is no longer of use: decided, or somebody else's. What stands in its mail may be, and is released."""
         self._end(status=DROPPED, send_at=None, error=why)
 
     def leave(self, why: str) -> None:
@@ -152,13 +160,18 @@ class Notice(models.Model):
         return again
 
     def _end(self, **changes: object) -> None:
-        """Of itself, and at its end of what stands in its mail: one transaction."""
+        """Of itself, and of what stands in its mail: it ends with it, unless that mail is dropped. One transaction."""
         mine = Notice.objects.filter(pk=self.pk, status=WAITING, tries=self.tries)
 
         @transaction.atomic
         def write() -> None:
-            if mine.update(**changes) and "status" in changes:
-                Notice.objects.filter(lead=self.pk, status=BUNDLED).update(**changes)
+            if not mine.update(**changes) or "status" not in changes:
+                return
+            bundled = Notice.objects.filter(lead=self.pk)
+            if changes["status"] == DROPPED:
+                bundled.release(clock.now())
+            else:
+                bundled.filter(status=BUNDLED).update(**changes)
 
         durably(write)
         for name, value in changes.items():

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from approvals import mentions, who
 from approvals.files import LARGEST, checked, must_have_room
 from approvals.models.activity import Activity
-from approvals.refusals import must_be_allowed, must_be_open, must_be_revision, must_see
+from approvals.refusals import must_be_allowed, must_be_open, must_be_revision, must_not_be_erased, must_see
 from approvals.text import checked_text, storable_text
 from approvals.words import ASSIGNED, ATTACHED, CLAIMED, COMMENTED, RELEASED
 from runs import secrets
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from approvals.files import Checked, Sent
     from approvals.models.approval import Approval
+    from runs.engine.blobs import Laid
 
 
 class Tending:
@@ -46,7 +47,9 @@ class Tending:
         mentions.must_see(self, text)
         fit = checked(files)
         must_have_room(fit, self.bytes_attached)
-        return self.durably(lambda: self._comment(by, storable_text(text), fit))
+        # before the transaction: nobody waits for the Run while bytes are written; a refused file is swept later
+        laid = [(file, blobs.lay_down(file.content, file.media_type, LARGEST)) for file in fit]
+        return self.durably(lambda: self._comment(by, storable_text(text), laid))
 
     def claim(self: Approval, by: User, revision: int | None = None) -> None:
         """Take it, so that others see who is at it; they may still decide. Claimed twice it stays as it is."""
@@ -64,25 +67,23 @@ class Tending:
         self.durably(lambda: self._assign(by, to, revision))
 
     @transaction.atomic
-    def _comment(self: Approval, by: User, text: str, files: Sequence[Checked]) -> Activity:
-        from approvals.erasing import must_not_be_erased
-
-        if files:
+    def _comment(self: Approval, by: User, text: str, laid: Sequence[tuple[Checked, Laid]]) -> Activity:
+        if laid:
             Run.objects.lock(self.run_id)  # which a blob's use refers to; before the approval, as everywhere
         self.lock()
         must_not_be_erased(self)
-        must_have_room(files, self.bytes_attached)
+        must_have_room([file for file, _bytes in laid], self.bytes_attached)
         now = clock.now()
         said = Activity(kind=COMMENTED, by=by, text=text, at=now)
         if text.strip():
             self.append(said)
-        for file in files:
-            said = self._attach(by, file, now)
+        for file, stored in laid:
+            said = self._attach(by, file, stored, now)
         return said
 
-    def _attach(self: Approval, by: User, file: Checked, now: datetime) -> Activity:
-        """The bytes, a link of the chain that has their digest, and the row that people load them by."""
-        blob = blobs.put(self.run_id, file.content, file.media_type, LARGEST)
+    def _attach(self: Approval, by: User, file: Checked, stored: Laid, now: datetime) -> Activity:
+        """The run's use of the bytes, a link of the chain with their digest, and the row that people load them by."""
+        blob = blobs.take_up(self.run_id, stored)
         row = Activity(kind=ATTACHED, by=by, text=f"{file.name} (sha256 {blob.sha256})", at=now)
         self.append(row)
         self.attachments.create(

@@ -15,6 +15,7 @@ from approvals.models.target import Target
 from approvals.notices import words
 from runs.engine import clock
 from runs.engine.durably import durably
+from runs.models import Tombstone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,6 +44,9 @@ def _address(pk: int) -> None:
     if occasion.look_at is None:
         return
     approval = Approval.objects.for_page().get(pk=occasion.approval_id)
+    if Tombstone.objects.filter(run=approval.run_id).exists():
+        Occasion.objects.filter(pk=pk).update(look_at=None)
+        return
     if occasion.kind == words.REOPENED and approval.is_open:
         _ask_again(approval, occasion)
     if _is_still_so(approval, occasion):

@@ -20,7 +20,8 @@ MOST = 50  # in one mail
 def with_all(notices: QuerySet[Notice]) -> QuerySet[Notice]:
     """With what a mail is written from."""
     return notices.select_related(
-        "person", "target", "approval__run__created_by", "approval__entry", "approval__conclusion__by"
+        *("person", "target", "approval__entry", "approval__conclusion__by"),
+        *("approval__run__created_by", "approval__run__tombstone"),
     )
 
 
@@ -57,7 +58,9 @@ def gather(lead: Notice) -> bool:
 def _gather(lead: Notice) -> bool:
     # Two that were held for one person may be taken at the same moment; one of them waits here for the other.
     NoticeWish.objects.select_for_update().filter(person=lead.person_id).first()
-    if not Notice.objects.filter(pk=lead.pk, status=words.WAITING, tries=lead.tries).exists():
+    # Who drops it meanwhile, decided or erased, waits, and then releases what is put into its mail here.
+    its_own = Notice.objects.select_for_update().filter(pk=lead.pk, status=words.WAITING, tries=lead.tries)
+    if its_own.first() is None:
         return False
     if lead.tries:
         return True

@@ -27,9 +27,8 @@ def send(pk: uuid.UUID) -> None:
     if notice is None:
         return
     now = clock.now()
-    useless = [_is_useless(part) for part in bundling.parts(notice)]
-    if all(useless):
-        notice.drop(useless[0])
+    if why := _is_useless(notice):
+        notice.drop(why)
         return
     if quiet_until := bundling.held_until(notice, now):
         notice.hold(quiet_until)
@@ -76,6 +75,8 @@ def _failed(notice: Notice, error: str, now: datetime, *, for_good: bool = False
 def _is_useless(notice: Notice) -> str:
     """Why it need not be sent any more; "" if it should be."""
     asks = notice.occasion in words.WHILE_OPEN
+    if getattr(notice.approval.run, "tombstone", None) is not None:
+        return "erased with its run"
     if asks and not notice.approval.is_open:
         return words.DECIDED_MEANWHILE
     if notice.person is None:

@@ -90,9 +90,9 @@ def kept(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         KeptDraft.keep(approval, request.user, json="")
         query = Listing.of(request.user, request.GET).filter.query
         return redirect(f"{approval.get_absolute_url()}{query}")
-    names = {"json", "table", *TEXTS} & request.POST.keys()
+    typed = {name: lines(request.POST[name]) for name in {"json", "table", *TEXTS} & request.POST.keys()}
     try:
-        KeptDraft.keep(approval, request.user, **{name: lines(request.POST[name]) for name in names})
+        KeptDraft.keep(approval, request.user, **typed)
     except Invalid as refusal:
         return HttpResponse(refusal.message, status=refusal.status, content_type="text/plain; charset=utf-8")
     return HttpResponse(status=204, headers={"Kept-At": clock.now().isoformat()})

@@ -57,7 +57,20 @@ class Guard:
             return text
         return self._any.sub(lambda match: placeholder(self._needles[match[0]]), text)
 
-    def begun(self, text: str) -> int:
+    def redact_begun(self, text: str) -> tuple[str, str]:
+        """Of a text that goes on: what is settled, redacted, and the rest as it is, which may become a secret's value.
+
+        A value at the very end that is the beginning of another one belongs to the rest.
+        """
+        end = len(text) - self._begun(text)
+        for match in self._any.finditer(text) if self._needles else ():
+            if (
+                match.start() < end < match.end()
+            ):  # settled, though its own end looks like another's beginning
+                end = len(text) - self._begun(text[match.end() :])
+        return self.redact(text[:end]), text[end:]
+
+    def _begun(self, text: str) -> int:
         """How many letters at the end may be the beginning of a secret's value, of which the rest is to come."""
         most = 0
         for needle in self._needles:

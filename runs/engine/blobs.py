@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any  # run ids and trees
 
 from django.core.files.base import ContentFile
@@ -28,6 +29,14 @@ class BlobGone(DurableError):
     error_kind = "bad_state"
 
 
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """A blob whose bytes are stored; `name` is the file's, "" where a row names one already."""
+
+    ref: codec.BlobRef
+    name: str
+
+
 def put(run_id: Any, content: bytes, media_type: str, limit: int) -> codec.BlobRef:
     """Store bytes for a run; equal content is stored once. Raises TooLarge over the hard limit."""
     if len(content) > limit:
@@ -38,7 +47,27 @@ def put(run_id: Any, content: bytes, media_type: str, limit: int) -> codec.BlobR
         if touch(run_id, ref.sha256) or _store(run_id, ref, content):
             boundary("stored")
             return ref
-    raise BlobGone(f"run {run_id}: blob {ref.sha256[:12]} ({ref.size:,} bytes) could not be stored")
+    raise _not_stored(run_id, ref)
+
+
+def lay_down(content: bytes, media_type: str, limit: int) -> Laid:
+    """The file of a blob alone, ahead of a transaction in which `take_up` gives it to a run. Raises TooLarge.
+
+    Equal content that is stored already is wanted anew, so no collector takes it for a day.
+    """
+    if len(content) > limit:
+        raise TooLarge("blob", len(content), limit)
+    ref = codec.BlobRef(codec.digest(content), len(content), media_type)
+    stored = Blob.objects.filter(pk=ref.sha256).update(touched_at=clock.now())
+    return Laid(ref, "" if stored else _save(ref, content))
+
+
+def take_up(run_id: Any, laid: Laid) -> codec.BlobRef:
+    """Rows alone, within the caller's transaction. A file that turns out not to be needed is swept later."""
+    for _try in range(MOST_TRIES):
+        if touch(run_id, laid.ref.sha256) or (laid.name and _record(run_id, laid.ref, laid.name)):
+            return laid.ref
+    raise _not_stored(run_id, laid.ref)
 
 
 def touch(run_id: Any, sha256: str) -> bool:
@@ -55,9 +84,21 @@ def touch(run_id: Any, sha256: str) -> bool:
 
 def _store(run_id: Any, ref: codec.BlobRef, content: bytes) -> bool:
     """The file, then its row; False when another has made the row meanwhile. A file without a row is swept later."""
-    name = f"{ref.sha256[:2]}/{ref.sha256}-{secrets.token_hex(4)}"
-    stored = storages["default"].save(name, ContentFile(content))
+    stored = _save(ref, content)
     boundary("blob's rows")
+    if not _record(run_id, ref, stored):
+        storages["default"].delete(stored)
+        return False
+    return True
+
+
+def _save(ref: codec.BlobRef, content: bytes) -> str:
+    name = f"{ref.sha256[:2]}/{ref.sha256}-{secrets.token_hex(4)}"
+    return storages["default"].save(name, ContentFile(content))
+
+
+def _record(run_id: Any, ref: codec.BlobRef, stored: str) -> bool:
+    """The row of a stored file, and the run's use of it; False when another has made the row meanwhile."""
     try:
         with transaction.atomic():
             Blob.objects.create(
@@ -69,9 +110,12 @@ def _store(run_id: Any, ref: codec.BlobRef, content: bytes) -> bool:
             )
             BlobUse.objects.get_or_create(run_id=run_id, blob_id=ref.sha256)
     except IntegrityError:  # another run stored the same bytes at the same moment
-        storages["default"].delete(stored)
         return False
     return True
+
+
+def _not_stored(run_id: Any, ref: codec.BlobRef) -> BlobGone:
+    return BlobGone(f"run {run_id}: blob {ref.sha256[:12]} ({ref.size:,} bytes) could not be stored")
 
 
 def read(run_id: Any, sha256: str, key: str = "blob") -> bytes:

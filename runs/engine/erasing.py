@@ -15,6 +15,7 @@ from datetime import datetime
 
 from django.db import transaction
 from django.db.models import Case, Q, Value, When
+from django.utils.translation import gettext_lazy as _
 
 from runs import chores, hooks
 from runs.core import codec
@@ -23,7 +24,7 @@ from runs.core.words import storable_text
 from runs.engine import clock
 from runs.engine.boundaries import boundary
 from runs.engine.durably import durably
-from runs.errors import Conflict
+from runs.errors import Conflict, told
 from runs.models.blob import Blob, BlobUse
 from runs.models.checkpoint import Checkpoint
 from runs.models.entry import IN_DOUBT, LedgerEntry
@@ -72,17 +73,29 @@ def _begin(top_id: uuid.UUID, reason: str, by: str) -> None:
     if Tombstone.objects.filter(run=top).exists():
         return
     if top.kept:
-        raise Conflict(f"Run {top.short_id} is kept, and so is its family; release it first.")
+        raise Conflict(
+            told(_("Run %(run)s is kept, and so is its family; release it first."), run=top.short_id)
+        )
     family = Run.objects.filter(root=top.pk)
     if (alive := family.filter(Q(status__in=LIVE) | Q(cascade_at__isnull=False)).first()) is not None:
         raise Conflict(
-            f"Run {alive.short_id} of the family is {alive.status}, and not done with; only what has ended is erased."
+            told(
+                _("Run %(run)s of the family is %(word)s, and not done with; only what has ended is erased."),
+                run=alive.short_id,
+                word=alive.status,
+            )
         )
     doubted = LedgerEntry.objects.filter(run__root=top.pk, status=IN_DOUBT).select_related("run").first()
     if doubted is not None:
         raise Conflict(
-            f"Run {doubted.run.short_id}: whether {doubted.key} happened is in doubt; settle it first, "
-            "for nobody could afterwards."
+            told(
+                _(
+                    "Run %(run)s: whether %(key)s happened is in doubt; settle it first, for nobody could "
+                    "afterwards."
+                ),
+                run=doubted.run.short_id,
+                key=doubted.key,
+            )
         )
     Tombstone.objects.create(
         run=top,
@@ -122,8 +135,8 @@ def _mark(run_id: uuid.UUID, stone: Tombstone) -> None:
 def _empty_some(run_id: uuid.UUID) -> int:
     """Some rows of each kind; how many they were."""
     run, now = Run.objects.get(pk=run_id), clock.now()
-    told = hooks.run_erasing.send(sender=Run, run=run, most=AT_A_TIME, now=now)
-    others = sum(emptied or 0 for _receiver, emptied in told)
+    answers = hooks.run_erasing.send(sender=Run, run=run, most=AT_A_TIME, now=now)
+    others = sum(emptied or 0 for _receiver, emptied in answers)
     return (
         others
         + _checkpoints(run)

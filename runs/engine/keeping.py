@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from django.db import transaction
+from django.utils.translation import gettext_lazy as _
 
-from runs.errors import Conflict
+from runs.errors import Conflict, told
 from runs.models.remark import Remark
 from runs.models.run import Run
 from runs.models.tombstone import Tombstone
@@ -20,10 +21,12 @@ def keep(run: Run, kept: bool, reason: str, by: str) -> Remark:
     with transaction.atomic():
         top, now = Run.objects.lock(run.root)
         if kept and Tombstone.objects.filter(run=top).exists():
-            raise Conflict(f"Run {run.short_id} is erased, or being erased; nothing is left to keep.")
+            raise Conflict(
+                told(_("Run %(run)s is erased, or being erased; nothing is left to keep."), run=run.short_id)
+            )
         if Run.objects.filter(pk=top.pk, kept=not kept).update(kept=kept) != 1:
-            state = "kept already" if kept else "not kept"
-            raise Conflict(f"Run {run.short_id} is {state}.")
+            said = _("Run %(run)s is kept already.") if kept else _("Run %(run)s is not kept.")
+            raise Conflict(told(said, run=run.short_id))
         remark = Remark.objects.create(
             run=top, kind=KEPT if kept else RELEASED, worker=by[:120], fence=top.fence, body=reason, at=now
         )

@@ -49,9 +49,8 @@ class Speaker:
         many = len(self.heard)
         fresh, self.heard[:many] = "".join(self.heard[:many]), []
         guard = secrets.guard()
-        raw = guard.redact(self.rest + fresh)
-        safe = len(raw) - guard.begun(raw)
-        self.rest, more = raw[safe:], storable_text(raw[:safe], longest=len(raw) * 10)
+        more, self.rest = guard.redact_begun(self.rest + fresh)
+        more = storable_text(more, longest=len(more) * 10)
         self.letters += len(more)
         self.told = (self.told + more)[-SHOWN_LETTERS:]
         return Saying(self.run, self.fence, self.step, self.key, self.name, self.told, self.letters)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import zipfile
+from datetime import timedelta
 
 import pytest
+from django.core.files.storage import storages
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
@@ -16,8 +19,10 @@ from approvals.files import Sent, clean_name, media_type_of
 from approvals.mentions import mentionable, names_in
 from approvals.models import Approval, Attachment, Notice
 from runs import blob_holders
+from runs.engine.sweeping import sweep_files
 from runs.errors import Invalid
 from runs.models import Blob
+from runs.testing import moved_clock
 from tests.approvals.cases import ask, told, waiting_run
 from tests.approvals.test_notices import clock_is_put_back as clock_is_put_back
 from tests.approvals.test_notices import do_due, sent
@@ -214,6 +219,40 @@ def test_a_known_secret_is_not_attached(ada, monkeypatch):
             raise Invalid("No.", {field: ["No."]})
 
     monkeypatch.setattr(secrets, "refuse", refuse)
-    with pytest.raises(Invalid):
-        ask().comment(ada, "", [Sent("a.txt", b"the password is hunter2")])
+    for sent_one in (Sent("a.txt", b"the password is hunter2"), Sent("of hunter2.pdf", PDF)):
+        with pytest.raises(Invalid) as refused:
+            ask().comment(ada, "", [sent_one])
+        assert "files" in refused.value.fields
     assert not Attachment.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_bytes_are_stored_before_the_run_is_held_and_a_refused_file_belongs_to_nobody(ada, monkeypatch):
+    saving = storages["default"].save
+    held, names = [], []
+
+    def save(name, content):
+        held.append(connection.in_atomic_block)
+        names.append(saving(name, content))
+        return names[-1]
+
+    monkeypatch.setattr(storages["default"], "save", save)
+    first, second = ask(), ask()
+    for approval in (first, first, second):
+        approval.comment(ada, "", [Sent("a.txt", b"alike"), Sent("b.txt", b"alike")])
+    assert held == [False, False], "two files at once, of bytes that nobody had; then they are there"
+    assert Blob.objects.count() == 1 and Attachment.objects.count() == 6
+    assert as_person(ada).get(Attachment.objects.last().get_absolute_url()).content == b"alike"
+
+    monkeypatch.setattr(attaching, "QUOTA", 5 + 5 + 5 + 5 + 4)
+    monkeypatch.setattr(
+        Approval, "bytes_attached", property(lambda approval: 20 * connection.in_atomic_block)
+    )
+    with pytest.raises(Invalid, match="are used"):
+        first.comment(ada, "", [Sent("c.txt", b"other")])
+    assert held == [False] * 3 and Blob.objects.count() == 1
+    with moved_clock() as moved:
+        moved.move(timedelta(days=3))
+        sweep_files()
+    there = [storages["default"].exists(name) for name in names]
+    assert there == [True, False, False], "no row names the second of two alike, nor the one that was refused"

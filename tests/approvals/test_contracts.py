@@ -75,6 +75,8 @@ def test_a_good_answer_is_handed_on_as_it_is_and_a_sheet_says_the_same(asked, an
         (contract(BATCHED), [APPROVED, REFUSED], "$"),
         (contract(BATCHED), {"decisions": [APPROVED, APPROVED]}, "$.decisions[1].type"),
         (contract(BATCHED), {"decisions": [{"type": "allow"}, REFUSED]}, "$.decisions[0].type"),
+        (contract(BATCHED), {"decisions": [{"type": []}, REFUSED]}, "$.decisions[0].type"),
+        (by_call(), {"type": {}}, "$.type"),
         (contract(BATCHED), {"decisions": [APPROVED | {"note": "x"}, REFUSED]}, "$.decisions[0]"),
         (contract(BATCHED), {"decisions": [APPROVED, {"type": "respond"}]}, "$.decisions[1].message"),
         (
@@ -130,6 +132,9 @@ def test_what_the_request_does_not_allow_is_refused_with_its_path(asked, answer,
         BATCHED | {"mail": "x"},
         BY_CALL,
         BY_CALL | {"response_schema": {"type": "object"}},
+        BY_CALL | {"response_schema": {"oneOf": [{"$ref": "#/default"}], "default": {"properties": [1]}}},
+        BY_CALL
+        | {"response_schema": {"properties": {"type": {"$ref": "#/default"}}, "default": {"enum": 5}}},
         [INBOX[0] | {"config": {"allow_accept": False}}],
         [*INBOX, "and more"],
         {"type": "tool_approval"},
@@ -179,6 +184,38 @@ def test_each_action_is_a_card_and_the_run_gets_the_contracts_answer(ada):
     assert given["verdict"] == "respond" and given["outcome"] == "responded"
     after = page_of(client, approval)
     assert "approved with edits" in after and "Not /etc." in after
+
+
+def kinds(*words: str) -> dict[str, Any]:
+    """A tool's arguments as pydantic describes them: every tool calls its definition Kind."""
+    kind = {"enum": list(words), "type": "string"}
+    properties = {"kind": {"$ref": "#/$defs/Kind"}, "then": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}}
+    return {"type": "object", "properties": properties, "required": ["kind"], "$defs": {"Kind": kind}}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("typed", "code"), [("b", 302), ("x", 422)])
+def test_definitions_of_one_name_from_two_tools_stay_apart(typed, code, ada):
+    nested = {"kind": "a", "then": {"kind": "b", "then": None}}
+    approval = ask(
+        {
+            "action_requests": [{"name": "one", "args": nested}, {"name": "two", "args": {"kind": "x"}}],
+            "review_configs": [
+                {"action_name": name, "allowed_decisions": ["approve", "edit"], "args_schema": kinds(*words)}
+                for name, words in (("one", "ab"), ("two", "xy"))
+            ],
+        }
+    )
+    client = as_person(ada)
+    page = page_of(client, approval)
+    offered = [
+        re.findall(r'<option value="[^"]*?(\w)[^"\w]*"', found)
+        for found in re.findall(r'(?s)<select[^>]*name="\$\.action_\d\.args\.[^"]*".*?</select>', page)
+    ]
+    assert [sorted(set(words)) for words in offered] == [["a", "b"], ["a", "b"], ["x", "y"]]
+    said = {"$.action_1.decision": "edit", "$.action_1.args.kind": typed, "$.action_2.decision": "approve"}
+    assert press(client, approval, "respond", page, **said).status_code == code
+    assert (answer_of(approval) is not None) == (code == 302)
 
 
 @pytest.mark.django_db

@@ -47,6 +47,13 @@ def test_what_was_typed_is_in_the_form_on_the_next_visit(signed_in, bob):
     assert told(approval)[-1] == "edit by ada"
 
 
+def test_of_which_text_a_draft_was_is_cut_to_what_a_digest_is(signed_in):
+    """Also where an escape is longer than what it stands for."""
+    for table in ("t" * 5_000, "\0" * 64):
+        assert keep(signed_in, ask(), json="{}", table=table).status_code == 204
+    assert [len(kept.table) for kept in KeptDraft.objects.all()] == [64, 64]
+
+
 def test_a_draft_is_its_authors_alone(signed_in, bob):
     approval = ask()
     keep(signed_in, approval, **edited(approval, subject="Only Ada’s"))

@@ -534,7 +534,7 @@ def test_an_approval_asks_the_database_a_fixed_number_of_questions(
         person(f"pm{number}", "pm")
         approval.comment(ada, f"Comment {number}")
         ask()
-    with django_assert_max_num_queries(33):  # PostgreSQL is asked for its clock as well
+    with django_assert_max_num_queries(34):  # PostgreSQL is asked for its clock as well
         signed_in.get(url(approval))
     with django_assert_max_num_queries(14):
         signed_in.get(url(approval, "part", part="state"))

@@ -151,6 +151,57 @@ def test_two_that_were_held_and_are_taken_at_once_make_one_mail(on, ada, monkeyp
     assert [notice.status for notice in Notice.objects.all()] == ["sent", "sent"]
 
 
+def test_what_was_decided_between_two_tries_of_a_mail_is_told_once_that_is_undone(on, ada, bob, monkeypatch):
+    """Its mail goes on without it: what stood there is told in another one."""
+    tried = []
+
+    def fails_once(notice):
+        tried.append([part.approval_id for part in notice.parts])
+        if len(tried) == 1:
+            raise channels.NotSent("the mail server cannot be reached")
+
+    monkeypatch.setitem(channels.SENDERS, "mail", fails_once)
+    quiet_now(ada)
+    NoticeWish.keep(bob, ["asked", "reopened", "decided"])
+    for number in range(3):
+        ask(question=f"Send {number}?")
+    do_due()
+    later(5)
+    do_due()
+    first, *others = tried[0]
+    pass_time(58)
+    Approval.objects.get(pk=first).decide(by=bob, verdict="reject", reason="no")
+    pass_time(4)
+    do_due()
+    assert [sorted(told) for told in tried[1:]] == [sorted(others)]
+    lead = Notice.objects.get(approval=first, occasion="asked", person=ada)
+    assert (lead.status, lead.error) == ("dropped", "decided")
+    Approval.objects.get(pk=first).undo(by=bob)
+    do_due()
+    assert tried[2:] == [[first]]
+
+
+def test_each_part_of_a_mail_is_dropped_for_its_own_reason(on, ada, bob, monkeypatch):
+    def fails(notice):
+        raise channels.NotSent("the mail server cannot be reached")
+
+    monkeypatch.setitem(channels.SENDERS, "mail", fails)
+    quiet_now(ada)
+    ask()
+    ask()
+    do_due()
+    later(5)
+    do_due()
+    lead = Notice.objects.get(person=ada, status="waiting")
+    part = Notice.objects.get(person=ada, status="bundled")
+    lead.approval.decide(by=bob, verdict="reject", reason="no")
+    part.approval.reviewers.update(name="bob", group=False)
+    later(1)
+    do_due()
+    reasons = [Notice.objects.get(pk=one.pk).error for one in (lead, part)]
+    assert reasons == ["decided", "it is not theirs to decide any more"]
+
+
 # -- undone ---------------------------------------------------------------------------------------------------
 
 

@@ -149,3 +149,24 @@ def test_a_guard_without_secrets_lets_everything_pass_as_it_is(tree):
     assert guard.locate(tree) is None
     assert guard.redact_tree(tree) is tree
     assert guard.redact("text") == "text"
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"OLD": "hunter2hunter", "NEW": "hunter2hunter-and-more"}, "it is hunter2hunter-and-more, it is"),
+        ({"OLD": "hunter2hunter", "NEW": "hunter2hunter-and-more"}, "it is hunter2hunter-and-not, it is"),
+        ({"ONE": "abcdefghXY", "TWO": "XYabcdefgh"}, "abcdefghXYabcdefgh abcdefghXY XYabcdefgh"),
+        ({"ONE": "aaaaaaaa", "TWO": "aaaaaaaaaaab"}, "aaaaaaaaaaaaaaaaaaab and aaaaaaaaaaaaa."),
+        ({}, "nothing to hide"),
+    ],
+)
+def test_a_text_that_comes_in_pieces_is_redacted_as_if_it_came_at_once(values, text):
+    guard = Guard(values)
+    for first in range(len(text) + 1):
+        for second in range(first, len(text) + 1):
+            told, rest = "", ""
+            for piece in (text[:first], text[first:second], text[second:] + " \n"):
+                more, rest = guard.redact_begun(rest + piece)
+                told += more
+            assert told + rest == guard.redact(text + " \n") and rest == ""

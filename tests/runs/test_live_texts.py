@@ -205,6 +205,19 @@ def test_open_pages_are_told_of_each_change_and_of_its_end(waiting_run):
     assert tail.look() == {"text": {waiting_run.pk}}
 
 
+def test_of_a_secret_that_begins_with_another_nothing_is_shown(waiting_run, monkeypatch, known_secret):
+    """The shorter one, as when a key was lengthened, may be all that has come so far."""
+    monkeypatch.setenv("DURABLEWEB_SECRET_NEW", f"{SECRET}-and-more")
+    secrets.look()
+    held = claim(waiting_run)
+    speaker = say(held, "tell#1", f"It is {SECRET}")
+    assert shown(waiting_run) == "It is "
+    for more, text in (("-and-", "It is "), ("more, you see", "It is «secret:NEW», you see")):
+        speaker(more)
+        rounds.write()
+        assert shown(waiting_run) == text
+
+
 def test_of_a_long_text_the_end_is_kept_and_its_length_told(waiting_run):
     say(claim(waiting_run), "tell#1", "x" * SHOWN_LETTERS + "\x00the end")
     row = LiveText.objects.get()

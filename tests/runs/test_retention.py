@@ -11,16 +11,18 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, transaction
 from pydantic import BaseModel
 
+from approvals.chain import first_break
+from approvals.files import Sent
 from runs import Ask, Graph, Wait, chores, start, tool
 from runs.core.errors import Permanent
 from runs.engine import blobs, clock, erasing
 from runs.engine.verify import first_bad_row
 from runs.errors import Conflict, Invalid
-from runs.models import BlobUse, Checkpoint, LedgerEntry, Remark, Run, Signal, Tombstone
+from runs.models import Blob, BlobUse, Checkpoint, LedgerEntry, Remark, Run, Signal, Tombstone
 from runs.models.tombstone import ERASED
 from runs.testing import go_on, moved_clock
 from runs.testing.rows import all_rows
-from tests.runs.driving import registered
+from tests.runs.driving import drive, registered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -211,3 +213,57 @@ def test_the_commands_keep_and_erase_and_name_what_cannot_be(ended, ada):
     line = json.loads(told("erase", ended.short_id, "--reason", "asked for", "--by", "ada", "--json"))
     assert line["runs"] == 2 and line["by"].startswith("user ada (shell of ")
     assert ERASED in set(Checkpoint.objects.filter(run=ended).values_list("reason", flat=True))
+
+
+def test_an_erased_runs_approval_takes_neither_a_comment_nor_a_file(ended, ada):
+    """Also of who saw it before the erasure, and sends what was written afterwards."""
+    approval = ended.approvals.get()
+    ended.erase("asked for", "olga")
+    said, held = approval.activities.count(), Blob.objects.count()
+    for text, files in (
+        (f"One more {CANARY}", []),
+        ("", [Sent("photo.txt", CANARY.encode())]),
+        ("See this", [Sent("photo.txt", CANARY.encode())]),
+    ):
+        with pytest.raises(Conflict, match="erased together with its run"):
+            approval.comment(ada, text, files)
+    assert (approval.activities.count(), Blob.objects.count()) == (said, held)
+    assert not approval.attachments.exists() and CANARY not in str(all_rows())
+    assert first_break(approval) is None
+
+
+@pytest.mark.parametrize("erased", [False, True])
+def test_what_a_late_worker_brings_is_a_remark_and_nothing_where_the_run_was_erased(erased):
+    """Its call comes back when the run was cancelled meanwhile, and perhaps erased."""
+    late = Graph("erased-late", state=Log)
+
+    @tool(kind="read")
+    def slow(text: str) -> str:
+        run = Run.objects.get(graph=late.name)
+        run.cancel("olga", "too slow")
+        if erased:
+            run.erase("asked for", "olga")
+        return f"late {CANARY}"
+
+    @late.node
+    def call(run, state):
+        state.log.append(run.call(slow, text="x"))
+
+    with registered(late):
+        run = start(late, {"log": []}, key="order:7")
+        drive(run)
+        assert run.status == "cancelled"
+        assert [one.kind for one in run.remarks.all()] == ([] if erased else ["late_result"])
+        assert (CANARY in str(all_rows())) is not erased
+        assert first_bad_row(run) is None
+
+
+def test_the_key_that_an_erased_run_was_started_with_is_not_used_again():
+    run = start(child, {"log": ["x"]}, key="order:7")
+    go_on(run, child)
+    assert start(child, {"log": ["x"]}, key="order:7") == run
+    run.erase("asked for", "olga")
+    for log in (["x"], ["another"]):
+        with pytest.raises(Conflict, match=f"'order:7' belongs to run {run.pk}, which was erased"):
+            start(child, {"log": log}, key="order:7")
+    assert Run.objects.get() == run

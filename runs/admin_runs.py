@@ -1,0 +1,154 @@
+"""Runs in the admin site: to be found, looked at from outside, kept and erased. No page here changes a row of one.
+
+What a run was about is shown on its own page, to those who may see it; here only what remains after an erasure.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any  # what the admin site passes on
+
+from django.contrib import admin
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import HttpRequest
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
+from django.utils.translation import gettext_lazy as _
+from unfold.admin import ModelAdmin
+from unfold.decorators import display
+
+from runs.admin_keeping import Keeping
+from runs.engine import keeping
+from runs.models import GraphVersion, Run, Tombstone
+from runs.models.statuses import STATUSES
+from runs.pages.words import status_word
+
+COLOURS = {"completed": "success", "failed": "danger", "waiting": "info", "kept": "info", "erased": "warning"}
+FEWEST_DIGITS = 4
+
+
+class GraphFilter(admin.SimpleListFilter):
+    """By the names of all graphs that workers have served, not by a walk through all runs."""
+
+    title, parameter_name = _("graph"), "graph"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin) -> list[tuple[str, str]]:
+        names = GraphVersion.objects.order_by("graph").values_list("graph", flat=True).distinct()
+        return [(name, name) for name in names]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Run]) -> QuerySet[Run]:
+        return queryset.filter(graph=self.value()) if self.value() in dict(self.lookup_choices) else queryset
+
+
+class StatusFilter(admin.SimpleListFilter):
+    title, parameter_name = _("status"), "status"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin) -> list[tuple[str, Any]]:
+        return [(status, status_word(status).word) for status in STATUSES]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Run]) -> QuerySet[Run]:
+        return queryset.filter(status=self.value()) if self.value() in STATUSES else queryset
+
+
+class KeptFilter(admin.SimpleListFilter):
+    title, parameter_name = _("kept"), "kept"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin) -> list[tuple[str, Any]]:
+        return [("yes", _("Yes")), ("no", _("No"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Run]) -> QuerySet[Run]:
+        asked = {"yes": True, "no": False}.get(self.value())
+        return queryset if asked is None else queryset.filter(is_held=asked)
+
+
+class RunAdmin(Keeping, ModelAdmin):
+    list_display = ("short", "graph", "status_in_words", "kept_in_words", "erased_in_words", "created_at")
+    list_filter = (GraphFilter, StatusFilter, KeptFilter)
+    list_select_related = ("tombstone",)
+    search_fields = ("id",)
+    search_help_text = _("Id, or the last digits of it")
+    ordering = ("-id",)
+    show_full_result_count = False  # a count of all runs, each time
+    fields = readonly_fields = (
+        "id", "graph", "version", "status_said", "root", "created_at", "finished_at", "hold", "erasure",
+    )  # fmt: skip
+
+    # -- who may
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Run | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Run | None = None) -> bool:
+        return False
+
+    def has_view_permission(self, request: HttpRequest, obj: Run | None = None) -> bool:
+        return self.has_erase_permission(request) or super().has_view_permission(request, obj)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
+        """Who may erase runs finds all of them; others the ones that they see elsewhere, too."""
+        runs = super().get_queryset(request)
+        if not self.has_erase_permission(request):
+            runs = runs.visible_to(request.user)
+        return runs.annotate(is_held=Exists(Run.objects.filter(pk=OuterRef("root"), kept=True)))
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Run], search_term: str
+    ) -> tuple[QuerySet[Run], bool]:
+        digits = search_term.replace("-", "").strip().lower()
+        if not digits:
+            return queryset, False
+        if len(digits) > 32 or not set(digits) <= set("0123456789abcdef"):
+            return queryset.none(), False
+        if len(digits) == 32:
+            return queryset.filter(pk=uuid.UUID(digits)), False
+        return queryset.filter(pk__endswith=digits) if len(
+            digits
+        ) >= FEWEST_DIGITS else queryset.none(), False
+
+    # -- what is shown
+
+    @display(description=_("run"), ordering="id")
+    def short(self, run: Run) -> str:
+        return run.short_id
+
+    @display(description=_("status"), ordering="status", label=COLOURS)
+    def status_in_words(self, run: Run) -> tuple[str, Any]:
+        return run.status, status_word(run.status).word
+
+    @display(description=_("status"))
+    def status_said(self, run: Run) -> Any:
+        return status_word(run.status).word
+
+    @display(description=_("kept"), label=COLOURS)
+    def kept_in_words(self, run: Run) -> tuple[str, Any] | None:
+        return ("kept", _("Kept")) if run.is_held else None
+
+    @display(description=_("erased"), label=COLOURS)
+    def erased_in_words(self, run: Run) -> tuple[str, Any] | None:
+        stone = _stone(run)
+        return stone and ("erased", _("Erased") if stone.erased_at else _("Being erased"))
+
+    @display(description=_("kept"))
+    def hold(self, run: Run) -> str:
+        remark = keeping.hold(run)
+        return _said(remark.worker, remark.at, remark.body) if remark else "-"
+
+    @display(description=_("erased"))
+    def erasure(self, run: Run) -> str:
+        stone = _stone(run)
+        return _said(stone.by, stone.at, stone.reason) if stone else "-"
+
+    def get_fields(self, request: HttpRequest, obj: Run | None = None) -> Sequence[str]:
+        return self.fields
+
+
+def _stone(run: Run) -> Tombstone | None:
+    return getattr(run, "tombstone", None)
+
+
+def _said(who: str, at: Any, reason: str) -> str:
+    return f"{date_format(localtime(at), 'DATETIME_FORMAT')}, {who}: {reason}"
