@@ -13,7 +13,12 @@ from django.db.backends.sqlite3 import base
 from durableweb.sqlite.lock import WriteLock
 
 PATIENCE_SECONDS = 30.0
-LOG_PAGES = 4000  # 16 MB: pages that change with every step are copied back a quarter as often
+# A step changes three or four pages, and each is written whole: small ones make a step an eighth cheaper. A file that
+# was made with larger ones keeps them.
+PAGE_BYTES = 2048
+LOG_BYTES = (
+    16 * 2**20
+)  # four times SQLite's own: pages that change with every step are copied back a quarter as often
 READS = frozenset(
     {"SELECT", "VALUES", "EXPLAIN", "PRAGMA", "SAVEPOINT", "RELEASE", "COMMIT", "END", "ROLLBACK", "DETACH"}
 )
@@ -48,13 +53,15 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.write_lock = WriteLock(path.with_name(f"{path.name}.lock"))
         connection = super().get_new_connection(conn_params)
         connection.execute("PRAGMA synchronous = FULL")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
         if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             take_turn(self.write_lock)  # two first starts at once would find the file locked
             try:
+                connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
                 connection.execute("PRAGMA journal_mode = WAL")
             finally:
                 self.write_lock.release()
+        page_bytes = connection.execute("PRAGMA page_size").fetchone()[0]
+        connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_BYTES // page_bytes}")
         return connection
 
     def create_cursor(self, name: str | None = None) -> base.SQLiteCursorWrapper:

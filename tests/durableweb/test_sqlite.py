@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 
 import pytest
 from django.db import OperationalError, transaction
@@ -67,6 +69,22 @@ def test_a_file_is_in_wal_mode_and_each_commit_reaches_the_disk(notes):
         cursor.execute("PRAGMA foreign_keys")
         assert cursor.fetchone() == (1,)
     connection.close()
+
+
+@pytest.mark.parametrize("made_with, pages", [(base.PAGE_BYTES, 8192), (4096, 4096)])
+def test_a_file_keeps_the_pages_that_it_was_made_with_and_a_log_of_16_mb(
+    tmp_path, django_db_blocker, made_with, pages
+):
+    path = str(tmp_path / "pages.sqlite3")
+    if made_with != base.PAGE_BYTES:
+        with closing(sqlite3.connect(path)) as old:
+            old.execute(f"PRAGMA page_size = {made_with}")
+            old.execute("CREATE TABLE old (id integer PRIMARY KEY)")
+    with django_db_blocker.unblock(), closing(connect(path)) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE notes (id integer PRIMARY KEY)")
+        for pragma, found in {"page_size": made_with, "wal_autocheckpoint": pages}.items():
+            cursor.execute(f"PRAGMA {pragma}")
+            assert cursor.fetchone() == (found,), pragma
 
 
 def test_threads_of_one_process_exclude_each_other(notes):

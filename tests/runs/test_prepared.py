@@ -1,0 +1,130 @@
+"""A step goes to PostgreSQL by the name of its statement; whatever becomes of that name, the run goes on."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from django.db import IntegrityError, connection
+from pydantic import BaseModel
+
+from runs import END, Graph, start
+from runs.core.outcomes import Lost
+from runs.engine import sql
+from runs.engine.prepared import Prepared
+from runs.engine.verify import first_bad_row
+from runs.models import Checkpoint, Run
+from tests.runs.driving import claim, drive, kinds, registered
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres_only]
+
+
+class Line(BaseModel):
+    left: int = 3
+    said: str = ""
+
+
+line = Graph("line", state=Line)
+meanwhile: list[object] = []
+
+
+@line.node(then=("say", END))
+def say(run, state):
+    for act in meanwhile:
+        act()
+    state.left -= 1
+    state.said += "ü'\"\\ %s €1 \n"
+    return "say" if state.left else END
+
+
+@pytest.fixture(autouse=True)
+def apart():
+    """Statements are named only where nobody watches them, as in a worker."""
+    meanwhile.clear()
+    with registered(line):
+        yield
+
+
+def our_statements() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'durableweb%%'")
+        return cursor.fetchone()[0]
+
+
+def ended_well(run: Run, steps: int = 3) -> None:
+    run.refresh_from_db()
+    assert (run.status, run.step, run.error) == ("completed", steps, "")
+    assert run.state_at(run.seq)["said"] == "ü'\"\\ %s €1 \n" * steps
+    seqs = list(Checkpoint.objects.filter(run=run).order_by("seq").values_list("seq", flat=True))
+    assert seqs == list(range(len(seqs)))
+    assert first_bad_row(run) is None
+
+
+def test_a_step_is_sent_by_name_and_says_the_same_as_any_other():
+    run = start("line", {})
+    drive(run)
+    ended_well(run)
+    assert our_statements() == 1
+
+
+@pytest.mark.parametrize("gone", ["DEALLOCATE ALL", "DISCARD ALL"])
+def test_a_name_that_the_server_has_forgotten_is_given_again(gone):
+    meanwhile.append(lambda: connection.connection.execute(gone))
+    run = start("line", {})
+    drive(run)
+    ended_well(run)
+
+
+def test_a_new_connection_is_given_its_own():
+    run = start("line", {})
+    meanwhile.append(connection.close)
+    drive(run)
+    ended_well(run)
+
+
+def test_behind_a_pooler_nothing_is_prepared():
+    run = start("line", {})
+    held = claim(run)
+    connection.connection.prepare_threshold = None
+    held.run()
+    ended_well(run)
+    assert our_statements() == 0
+
+
+def test_what_the_database_refuses_is_told_as_always():
+    held = claim(start("line", {}))
+    link = held.lease._link("step", 1, "{}", True)
+    link.seq -= 1  # there is one of that number
+    with pytest.raises(IntegrityError, match="checkpoint_seq_once"):
+        sql.advance(held.lease.fence, held.lease.seq, {"seq": link.seq}, link.seal(), progress=True)
+
+
+def test_a_session_that_ends_in_the_middle_costs_the_step_but_not_the_run():
+    def end_this_session():
+        meanwhile.clear()
+        with psycopg.connect(**connection.get_connection_params()) as other:
+            other.execute("SELECT pg_terminate_backend(%s)", [connection.connection.info.backend_pid])
+            while other.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s",
+                                [connection.connection.info.backend_pid]).fetchone():  # fmt: skip
+                pass
+
+    run = start("line", {})
+    meanwhile.append(end_this_session)
+    drive(run)
+    ended_well(run)
+
+
+def test_a_run_that_moved_on_changes_nothing():
+    run = start("line", {})
+    held = claim(run)
+    meanwhile.append(lambda: Run.objects.filter(pk=run.pk).update(fence=run.fence + 7))
+    assert isinstance(held.run(), Lost)
+    assert list(kinds(run)) == ["start", "claim"]
+
+
+@pytest.mark.parametrize("value", ["a\0b", None, 1.5])
+def test_what_libpq_would_send_in_part_or_wrongly_is_not_sent(value):
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    known = Prepared(connection.connection)
+    assert known.change("SELECT %s::text", [value]) is None
+    assert our_statements() == 0
