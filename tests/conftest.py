@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.amounts import IN_CI, ON_POSTGRES
 from tests.places import PLACES
 
 ROOT = Path(__file__).resolve().parent.parent
-IN_CI = os.environ.get("CI") == "true"
-IN_FULL = os.environ.get("CASES_IN_FULL") == "1"  # the longest cases at their full length, on a quiet machine
 
 # Before Django reads its settings. Workers of pytest-xdist and child processes inherit all of it.
 if os.environ.get("DURABLEWEB_TESTING") != "1":
@@ -54,7 +53,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker(mark) and not item.nodeid.startswith(places):
                 raise pytest.UsageError(f"{item.nodeid} is marked {mark}: move it to {' or '.join(places)}.")
-    if on_postgres():
+    if ON_POSTGRES:
         wanted = [item for item in items if not item.get_closest_marker("postgres_only")]
         other = [item for item in wanted if item.get_closest_marker("sqlite_only") or is_once_only(item)]
     else:
@@ -70,10 +69,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-
-
-def on_postgres() -> bool:
-    return bool(os.environ.get("DATABASE_URL"))
 
 
 # What knows no database, or only looks at pages and files that are the same on both.
@@ -129,7 +124,7 @@ def django_db_modify_db_settings_xdist_suffix(request: pytest.FixtureRequest) ->
     from pytest_django.fixtures import _set_suffix_to_test_databases
 
     worker = getattr(request.config, "workerinput", {}).get("workerid")
-    if worker and on_postgres():
+    if worker and ON_POSTGRES:
         _set_suffix_to_test_databases(suffix=worker)
 
 
@@ -144,42 +139,72 @@ def quick_passwords() -> Iterator[None]:
 KEPT = {"django_migrations", "django_content_type", "auth_permission"}  # what migrate made, not a test
 
 
-@pytest.fixture(scope="session", autouse=True)
-def emptied_between_tests() -> Iterator[None]:
-    """After a transactional test: its rows go in one short transaction. Django's own flush takes a second a test, and
-    append-only tables refuse it, so their triggers are silent meanwhile: a superuser of PostgreSQL need only say so."""
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: object) -> Iterator[None]:
+    """After a transactional test all rows go at once. Django's own flush takes a second for that, and append-only
+    tables refuse it. On SQLite the file as it was made is copied over it; on PostgreSQL the rows are deleted in one
+    short transaction, whose triggers are silent where a superuser says so."""
     from django.core.management.commands import flush
+    from django.db import connection
+
+    with django_db_blocker.unblock():
+        empty = emptied_by_copy() if connection.vendor == "sqlite" else emptied_by_deletes
+    kept = flush.Command.handle
+    flush.Command.handle = lambda command, **options: empty()
+    yield
+    flush.Command.handle = kept
+
+
+def emptied_by_copy() -> Callable[[], None]:
+    import sqlite3
+
+    from django.db import connection
+
+    from durableweb.sqlite.base import take_turn
+
+    connection.ensure_connection()
+    as_made = sqlite3.connect(":memory:", check_same_thread=False)
+    connection.connection.backup(as_made)
+
+    def empty() -> None:
+        connection.ensure_connection()
+        take_turn(connection.write_lock)
+        try:
+            as_made.backup(connection.connection)
+        finally:
+            connection.write_lock.release()
+
+    return empty
+
+
+def emptied_by_deletes() -> None:
     from django.db import connection, transaction
 
     from runs.engine import triggers
 
-    empty = flush.Command.handle
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(look_for_rows())
+        filled = [table for (table,) in cursor.fetchall()]
+        may_say_so = is_superuser(cursor)
+        if may_say_so:
+            cursor.execute("SET LOCAL session_replication_role = replica")
+        elif filled:
+            triggers.remove()
+        for table in filled:
+            cursor.execute(f"DELETE FROM {connection.ops.quote_name(table)}")
+        if filled and not may_say_so:
+            triggers.install()
 
-    @cache
-    def look_for_rows() -> str:
-        tables = set(connection.introspection.django_table_names(only_existing=True)) - KEPT
-        return " UNION ALL ".join(
-            f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {connection.ops.quote_name(table)})"
-            for table in sorted(tables)
-        )
 
-    def handle(self: flush.Command, **options: object) -> None:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(look_for_rows())
-            filled = [table for (table,) in cursor.fetchall()]
-            may_say_so = connection.vendor == "postgresql" and is_superuser(cursor)
-            if may_say_so:
-                cursor.execute("SET LOCAL session_replication_role = replica")
-            elif filled:
-                triggers.remove()
-            for table in filled:
-                cursor.execute(f"DELETE FROM {connection.ops.quote_name(table)}")
-            if filled and not may_say_so:
-                triggers.install()
+@cache
+def look_for_rows() -> str:
+    from django.db import connection
 
-    flush.Command.handle = handle
-    yield
-    flush.Command.handle = empty
+    tables = set(connection.introspection.django_table_names(only_existing=True)) - KEPT
+    return " UNION ALL ".join(
+        f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {connection.ops.quote_name(table)})"
+        for table in sorted(tables)
+    )
 
 
 def is_superuser(cursor: object) -> bool:
@@ -194,7 +219,7 @@ def process_environment(db: None) -> dict[str, str]:
 
     from django.db import connection
 
-    if not on_postgres():
+    if not ON_POSTGRES:
         home = Path(connection.settings_dict["NAME"]).parent
         return {**os.environ, "DURABLEWEB_HOME": str(home)}
     url = urlsplit(os.environ["DATABASE_URL"])

@@ -19,7 +19,7 @@ PLACES = {
         "tests/runs/test_steps.py",
     ),
 }
-# The first part of which a pattern fits has the file; the last takes what is left.
+# The first part of which a pattern fits has the file; the last takes what is left. Those that take longest come first.
 PARTS = {
     "Kills": (
         "tests/*/test_*faults.py",
@@ -30,6 +30,7 @@ PARTS = {
         "tests/runs/test_mutations.py",
     ),
     "Engine": ("tests/core/*", "tests/protocol/*", "tests/runs/*"),
+    "Approvals": ("tests/approvals/*",),
     "Pages, commands, documents": ("*",),
 }
 OF_THEIR_OWN = ("tests/acceptance/*", "tests/browser/*")  # lanes of real processes and of Chromium

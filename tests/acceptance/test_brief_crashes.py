@@ -9,7 +9,8 @@ import pytest
 
 from examples.graphs import MAIL_KEY, brief
 from runs.testing import crash_everywhere
-from tests.runs.driving import KILLS, kills_of
+from tests.amounts import KILLS
+from tests.runs.driving import kills_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.acceptance]
 

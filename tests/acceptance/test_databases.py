@@ -19,12 +19,13 @@ from runs.engine.verify import first_bad_row
 from runs.models import Run
 from tests.acceptance.graphs import patient
 from tests.acceptance.installation import begin, diary, ended, until, working
+from tests.amounts import THOROUGH
 from tests.conftest import ROOT
 from tests.postgres import Cluster, PostgresMissing
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.acceptance]
 
-RUNS = 1_000
+RUNS = 1_000 if THOROUGH else 300
 LEASE = {"lease_seconds": 60, "workers": 2}  # nothing here waits for its end
 KINDS = ["start", "claim", "complete"]  # of a run that one worker drove without a break
 

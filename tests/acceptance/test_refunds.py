@@ -26,8 +26,9 @@ from runs.language_model import SCRIPTED
 from runs.models import LedgerEntry, Run
 from runs.testing import crash_everywhere, drive
 from tests.acceptance.installation import driver_of, ended, kill, until, working
+from tests.amounts import KILLS
 from tests.conftest import ROOT
-from tests.runs.driving import KILLS, kills_of
+from tests.runs.driving import kills_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.acceptance]
 

@@ -12,7 +12,7 @@ from runs.engine.verify import first_bad_row
 from runs.models import Run
 from tests.acceptance.installation import ended, until, working
 from tests.acceptance.naps.graphs import naps
-from tests.conftest import IN_FULL
+from tests.amounts import IN_FULL
 from tests.runs.driving import registered
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.acceptance]

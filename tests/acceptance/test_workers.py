@@ -14,7 +14,7 @@ from runs.models import Worker
 from runs.work.process_tree import is_alive, wait_until_gone
 from tests.acceptance.graphs import deadly, patient, stuck
 from tests.acceptance.installation import Work, begin, diary, driver_of, ended, kill, until, working
-from tests.conftest import IN_FULL
+from tests.amounts import IN_FULL
 from tests.runs.driving import registered
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.acceptance]

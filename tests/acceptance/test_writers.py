@@ -10,12 +10,13 @@ import pytest
 
 from runs.engine.verify import first_bad_row
 from runs.models import Run
-from tests.conftest import IN_FULL, ROOT
+from tests.amounts import IN_CI, IN_FULL
+from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.acceptance, pytest.mark.sqlite_only]
 
 WRITERS = 8
-SECONDS = 60 if IN_FULL else 8
+SECONDS = 60 if IN_FULL else 8 if IN_CI else 4
 LONGEST_WAIT_SECONDS = 2.0
 
 

@@ -17,7 +17,8 @@ from django.db import OperationalError, transaction
 from durableweb.sqlite import base, lock
 from durableweb.sqlite.base import writes
 from durableweb.sqlite.lock import WriteLock
-from tests.conftest import IN_FULL, ROOT
+from tests.amounts import IN_FULL
+from tests.conftest import ROOT
 from tests.durableweb.sqlite_writer import connect
 
 pytestmark = pytest.mark.sqlite_only

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -19,10 +18,7 @@ from runs.engine.claim import Claimer
 from runs.engine.drive import Drive
 from runs.models import LedgerEntry, Run
 from runs.testing.crash import Report
-
-# Kills of `crash_everywhere`: on SQLite at every boundary. They are the same on PostgreSQL, whose own are its
-# statements (test_faults), so there at some, the first and the last among them.
-KILLS = 10 if os.environ.get("DATABASE_URL") else None
+from tests.amounts import KILLS
 
 
 def kills_of(report: Report) -> int:

@@ -15,7 +15,7 @@ from runs.core.outcomes import Waits
 from runs.engine.claim import Claimer
 from runs.errors import Conflict, Missing
 from runs.models import LedgerEntry, Run
-from tests.conftest import IN_FULL
+from tests.amounts import IN_FULL
 from tests.runs.driving import answer, claim, drive, pass_call, pass_time, registered
 
 pytestmark = pytest.mark.django_db(transaction=True)

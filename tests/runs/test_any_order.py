@@ -32,6 +32,7 @@ from runs.engine.verify import first_bad_row
 from runs.errors import Conflict
 from runs.models import LedgerEntry, statuses
 from runs.testing.process import die, in_child
+from tests.amounts import THOROUGH
 from tests.runs.driving import answer, pass_call, pass_time, registered, undo
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -230,7 +231,7 @@ def test_any_order_of_verbs_and_deaths_is_survived(tmp_path, monkeypatch):
         run_state_machine_as_test(
             AnyOrder,
             settings=settings(
-                max_examples=int(os.environ.get("ANY_ORDERS", "8")),
+                max_examples=int(os.environ.get("ANY_ORDERS", "8" if THOROUGH else "3")),
                 stateful_step_count=25,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),

@@ -11,7 +11,8 @@ from runs.engine.boundaries import boundary
 from runs.engine.ledger import RowLedger
 from runs.models import FanOut, Run
 from runs.testing import CrashFound, Unanswered, crash_everywhere, drive, go_on
-from tests.runs.driving import KILLS, kills_of, registered
+from tests.amounts import KILLS
+from tests.runs.driving import kills_of, registered
 from tests.runs.states import Log
 
 pytestmark = pytest.mark.django_db(transaction=True)

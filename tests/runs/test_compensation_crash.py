@@ -8,7 +8,8 @@ from runs import Graph, tool
 from runs.engine.ledger import RowLedger
 from runs.models import LedgerEntry, Run
 from runs.testing import CrashFound, crash_everywhere, drive
-from tests.runs.driving import KILLS, kills_of
+from tests.amounts import KILLS
+from tests.runs.driving import kills_of
 from tests.runs.failing import LIMIT, failing, take_back
 from tests.runs.states import Log
 

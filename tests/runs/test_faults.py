@@ -1,15 +1,12 @@
 """E14, E15: a kill, or an error of the database, at every SQL statement of every verb leaves all of it or nothing.
 
-On SQLite at every statement of all verbs. On PostgreSQL at every statement of those that nearly each run takes; of the
-others beside each COMMIT, and at a third of what is left, drawn anew each time: FAULT_SEED=<what was printed> draws the
-same.
+Where all is to be tried, on SQLite at every statement of all verbs, and on PostgreSQL at every statement of those
+that nearly each run takes; of the others beside each COMMIT, and at a third of what is left, drawn anew each time.
+Where some are enough, beside each COMMIT and at a few more.
 """
 
 from __future__ import annotations
 
-import os
-import random
-import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -24,6 +21,7 @@ from runs.engine.verify import first_bad_row
 from runs.models import Checkpoint, LedgerEntry, Remark, Run, Signal
 from runs.testing import fail_at_statements, go_on, in_child, kill_at_statements, moved_clock
 from runs.testing.faults import MOST_STATEMENTS, Chosen, each_statement, every_one, in_transaction
+from tests.amounts import ON_POSTGRES, THOROUGH, dice
 from tests.runs.faulty_compensation import of as ___  # noqa: F401 - its verbs are among VERBS then
 from tests.runs.faulty_families import of as ____  # noqa: F401 - its verbs are among VERBS then
 from tests.runs.faulty_rates import of as _____  # noqa: F401 - its verbs are among VERBS then
@@ -69,7 +67,7 @@ OF_EACH_RUN = {
     "decide",
 }
 WRITES = ("COMMIT", "INSERT", "UPDATE", "DELETE", "WITH")
-SEED = os.environ.get("FAULT_SEED") or str(secrets.randbelow(1_000_000))
+OF_THE_OTHERS = (1 / 3 if ON_POSTGRES else 1) if THOROUGH else 1 / 12
 ENDS |= {name: {("failed", "permanent")} for name in FAMILIES["compensation"] if name not in ENDS}
 
 
@@ -175,11 +173,10 @@ def states(name: str) -> tuple[list[Any], Chosen]:
 
 
 def drawn(name: str, commits: list[int]) -> Chosen:
-    if connection.vendor == "sqlite" or name in OF_EACH_RUN:
+    if OF_THE_OTHERS == 1 or THOROUGH and name in OF_EACH_RUN:
         return every_one
-    print(f"FAULT_SEED={SEED}")
-    dice = random.Random(f"{SEED} {name}")
-    by_lot = {number for number in range(1, MOST_STATEMENTS) if dice.random() < 1 / 3}
+    lot = dice(name)
+    by_lot = {number for number in range(1, MOST_STATEMENTS) if lot.random() < OF_THE_OTHERS}
     beside = {1, *commits, *(number + 1 for number in commits)}
     return (by_lot | beside).__contains__
 

@@ -26,7 +26,8 @@ from runs.testing import (
     moved_clock,
 )
 from runs.testing.faults import each_statement, in_transaction
-from tests.runs.driving import KILLS, kills_of
+from tests.amounts import KILLS
+from tests.runs.driving import kills_of
 
 pytestmark = pytest.mark.django_db
 

@@ -15,13 +15,13 @@ from runs import Graph, Retry, start, tool
 from runs.engine.row_threads import and_part
 from runs.engine.shift import Shift
 from runs.models import LedgerEntry, Run
-from tests.conftest import on_postgres
+from tests.amounts import ON_POSTGRES, THOROUGH
 from tests.runs.driving import registered
 from tests.runs.states import Log
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-RUNS = 200 if on_postgres() else 500
+RUNS = 500 if THOROUGH and not ON_POSTGRES else 200
 THREADS = 40  # rows, chores, heartbeat, the loop and those of this test; far from one for each run
 
 

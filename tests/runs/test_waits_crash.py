@@ -13,7 +13,8 @@ from runs.models import Run, Signal
 from runs.models.signal import SignalQuerySet
 from runs.testing import CrashFound, Unanswered, crash_everywhere, drive, go_on, moved_clock
 from runs.testing.driving import work
-from tests.runs.driving import KILLS, kills_of
+from tests.amounts import KILLS
+from tests.runs.driving import kills_of
 from tests.runs.states import Log
 
 pytestmark = pytest.mark.django_db(transaction=True)
