@@ -1,9 +1,9 @@
 """How much of what could be tried a run of the tests tries.
 
-Every test runs each time, on each database that it is about. Where one could go on for hours, or kills at each of a
-hundred places, a developer's run takes some of them, drawn anew each time; with CI=true all are taken, on SQLite, and
-on PostgreSQL those that differ there. CASES_IN_FULL=1, on a quiet machine, also gives the longest cases their full
-length.
+Every test runs each time. Where one kills at each of a hundred places, a developer's run takes some of them, drawn anew
+each time; and of the tests that are about both databases those of the engine run on both, each other one on one that is
+drawn. With CI=true all places are taken, on SQLite, and on PostgreSQL those that differ there, and all tests run on
+both. CASES_IN_FULL=1, on a quiet machine, also gives the longest cases their full length.
 """
 
 from __future__ import annotations
@@ -22,6 +22,16 @@ ON_POSTGRES = bool(os.environ.get("DATABASE_URL"))
 KILLS = (10 if ON_POSTGRES else None) if THOROUGH else 4
 
 SEED = os.environ.get("TEST_SEED") or str(secrets.randbelow(1_000_000))
+
+
+DRAWN = (
+    os.environ.get("TEST_DRAWN") == "1"
+)  # bin/test runs the tests on the other database too, with this seed
+
+
+def is_drawn_elsewhere(test: str) -> bool:
+    """Whether that test, which either database will do for, fell to the other one."""
+    return DRAWN and (random.Random(f"{SEED} {test}").random() < 0.5) == ON_POSTGRES
 
 
 def dice(name: str) -> random.Random:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.amounts import IN_CI, ON_POSTGRES
-from tests.places import PLACES
+from tests.amounts import IN_CI, ON_POSTGRES, is_drawn_elsewhere
+from tests.places import PLACES, parts
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -59,6 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         other = [item for item in wanted if item.get_closest_marker("sqlite_only") or is_once_only(item)]
     else:
         other = [item for item in items if item.get_closest_marker("postgres_only")]
+    other += [item for item in items if is_drawn_for_the_other(item)]
     if other:
         config.hook.pytest_deselected(items=other)
         left_out = set(other)
@@ -97,6 +98,16 @@ def is_once_only(item: pytest.Item) -> bool:
         or place.startswith(ONCE_ONLY)
         or item.path.stem in ONCE_ONLY_NAMES
     )
+
+
+ON_BOTH = set(parts()["Engine"])
+
+
+def is_drawn_for_the_other(item: pytest.Item) -> bool:
+    """In a developer's run: a test that either database will do for."""
+    of_one = any(item.get_closest_marker(name) for name in ("sqlite_only", "postgres_only"))
+    on_both = item.path.relative_to(ROOT).as_posix() in ON_BOTH
+    return not (of_one or on_both or is_once_only(item)) and is_drawn_elsewhere(item.nodeid)
 
 
 @pytest.hookimpl(hookwrapper=True)
