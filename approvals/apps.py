@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class ApprovalsConfig(AppConfig):
@@ -8,7 +9,8 @@ class ApprovalsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from approvals import addresses, chain, chores, erasing, live
+        from approvals import addresses, chain, chores, erasing, live, search_index
+        from approvals import checks as checks  # importing it registers them
         from approvals import receivers as receivers  # importing them connects them
         from approvals.models import Attachment
         from approvals.sight import asked_or_heard
@@ -23,6 +25,7 @@ class ApprovalsConfig(AppConfig):
         verify.also(chain.first_break_of_run)
         triggers.append_only("approvals_decision", erasing.DECISION)
         triggers.append_only("approvals_activity", erasing.ACTIVITY)
+        post_migrate.connect(search_index.install, dispatch_uid="approvals.search_index")
         live.register()
         chores.register()
         blob_holders.also(blob_holders.Holder("attachments", lambda: Attachment.objects.all(), "blob_id"))

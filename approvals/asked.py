@@ -49,7 +49,7 @@ class Asked:
 
     @cached_property
     def standing(self) -> who.Standing:
-        return who.standing(self.approval, self.user)
+        return who.standing(self.approval, self.user, called=who.known_names(self.user))
 
     @property
     def why_not(self) -> str:

@@ -73,6 +73,17 @@ def trail(approval: Approval) -> list[Decision | Activity]:
     return sorted(rows, key=lambda row: row.seq)
 
 
+def trail_as_read(approval: Approval) -> list[Decision | Activity]:
+    """The trail up to where `approval` was read, for a page: without a statement for decisions where there are none."""
+    read = {"seq__lte": approval.length}
+    rows: list[Decision | Activity] = list(
+        approval.activities.filter(**read).select_related("by", "to", "decision")
+    )
+    if len(rows) < approval.length:
+        rows += approval.decisions.filter(**read).select_related("by", "instead_of")
+    return sorted(rows, key=lambda row: row.seq)
+
+
 def _is_empty(row: Decision | Activity) -> bool:
     """Whether a text of it was erased that its digest covers: it cannot be computed again."""
     return ERASED in (getattr(row, "reason", ""), getattr(row, "text", ""))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext as _
 
-from approvals import words
+from approvals import mentions, words
 from approvals.forms.values import visible
 from approvals.text import respoken
 from runs.models import Checkpoint
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from django.contrib.auth.models import User
+    from django.utils.safestring import SafeString
 
     from approvals.models import Activity, Approval, Attachment, Decision
     from runs.models import Run
@@ -145,13 +146,13 @@ def seats(approval: Approval, rows: list[Decision | Activity], people: list[User
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One line of "Comments and activity"; a comment shows its text as it was written."""
+    """One line of "Comments and activity"; a comment shows its text as it was written, as HTML if people are named."""
 
     icon: str
     person: User | None
     text: str
     at: datetime
-    comment: str = ""
+    comment: str | SafeString = ""
     is_comment: bool = False
     file: Attachment | None = None
 
@@ -175,15 +176,20 @@ _ICONS = {
 
 
 def notes(approval: Approval, rows: list[Decision | Activity], user: User) -> list[Note]:
-    """Read with one query more where files are attached."""
+    """Read with one query more where files are attached, and one where people may be named."""
     attached = any(getattr(row, "kind", "") == words.ATTACHED for row in rows)
     files = {file.activity_id: file for file in approval.attachments.all()} if attached else {}
-    return [
-        replace(_note(row, user), file=files.get(row.pk))
-        if getattr(row, "kind", "") == words.ATTACHED
-        else _note(row, user)
-        for row in rows
-    ]
+    said = [row.text for row in rows if getattr(row, "kind", "") == words.COMMENTED]
+    named = {one.get_username(): one for one in mentions.people_in("\n".join(said))}
+    found = []
+    for row in rows:
+        note = _note(row, user)
+        if getattr(row, "kind", "") == words.ATTACHED:
+            note = replace(note, file=files.get(row.pk))
+        elif note.is_comment:
+            note = replace(note, comment=mentions.marked(note.comment, named, user))
+        found.append(note)
+    return found
 
 
 def _note(row: Decision | Activity, user: User) -> Note:

@@ -9,14 +9,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from django.core.cache import cache
+from django.core.cache import caches
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext_lazy as _
 
 from approvals import counting, place
-from approvals.counting import REMEMBERED, Count, counted, counted_of
+from approvals.counting import REMEMBERED, Count, counted
 from approvals.filters import AGES, DEADLINES, RISK_WORDS, Filter
-from approvals.models import Approval, SavedFilter
+from approvals.models import Approval, SavedFilter, reach
 from approvals.models.inbox import LATER, NO_DEADLINE, OVERDUE, TODAY, due_group, midnight_after
 from approvals.place import Place
 from runs.engine import clock
@@ -29,9 +29,12 @@ if TYPE_CHECKING:
     from django.utils.functional import Promise
 
     from approvals.models.inbox import ApprovalQuerySet
+    from runs.models import Run
 
 SHOWN = 50
 MANY = 5_000
+VERY_MANY = "approvals:very-many-open"
+COUNTED = ("mine", "teams", "all")
 SAMPLE = 250  # of so many rows the filter's form tells which graphs and people there are
 SCOPE_WORDS: dict[str, str | Promise] = {
     "mine": _("Mine"),
@@ -163,6 +166,8 @@ class Listing:
 
     def _scope(self, name: str) -> ApprovalQuerySet:
         if name not in self._scopes:
+            if not self._scopes:
+                reach.weigh(self.user)
             self._scopes[name] = Approval.objects.in_scope(name, self.user, self.now)
         return self._scopes[name]
 
@@ -189,35 +194,62 @@ class Listing:
             Scope(
                 name,
                 word,
-                self._count_of(name),
+                self._counts.get(name),
                 replace(Filter(), scope=name).query or "?",
                 name == self.filter.scope,
             )
             for name, word in SCOPE_WORDS.items()
         ]
 
-    def _count_of(self, scope: str) -> Count | None:
-        if scope == "decided":
+    @cached_property
+    def _counts(self) -> dict[str, Count]:
+        """Of each scope but Decided, whatever the filter: one statement for all that are not known yet."""
+        known: dict[str, Count | None] = {name: counting.many_remembered(self._key(name)) for name in COUNTED}
+        if self.filter.is_plain and not self.is_decided:
+            known[self.filter.scope] = self.count
+        if "attention" not in known:
+            known["attention"] = self._no_attention()
+        lists = {name: self._scope(name) for name in (*COUNTED, "attention") if known.get(name) is None}
+        found = counting.counted_together(lists)
+        for name in COUNTED:
+            if name in found:
+                counting.remember_many(self._key(name), found[name])
+        if "attention" in found and self._are_very_many:
+            caches["process"].set(self._attention_key, found["attention"], REMEMBERED)
+        return known | found
+
+    def _key(self, scope: str) -> str:
+        return f"{scope}:{self.user.pk}"
+
+    @property
+    def _attention_key(self) -> str:
+        return f"approvals:attention:{self.user.pk}"
+
+    def _no_attention(self) -> Count | None:
+        """What need not be counted of the scope Attention, beside another scope. For it people are counted approval by
+        approval, so with very many open ones not each time."""
+        if not self._are_very_many:
+            return None if self._doubtful else Count(0)
+        return caches["process"].get(self._attention_key)
+
+    @cached_property
+    def _doubtful(self) -> int | None:
+        """How many may need attention; None where too many are open to look at each."""
+        if caches["process"].get(VERY_MANY):
             return None
-        if scope == self.filter.scope and self.filter.is_plain:
-            return self.count
-        if scope == "attention" and self.filter.scope != "attention":
-            return self._needing_attention()
-        return counted_of(f"{scope}:{self.user.pk}", lambda: self._scope(scope))
+        found, doubtful = Approval.objects.doubts(self.now, MANY + 1)
+        if found <= MANY:
+            return doubtful
+        caches["process"].set(VERY_MANY, True, REMEMBERED)
+        return None
 
-    def _needing_attention(self) -> Count:
-        """Beside another scope. For it people are counted approval by approval, so with very many not each time."""
-        if Approval.objects.open()[: MANY + 1].count() <= MANY:
-            doubtful = Approval.objects.may_need_attention(self.now).exists()
-            return self._count_attention() if doubtful else Count(0)
-        return cache.get_or_set(f"approvals:attention:{self.user.pk}", self._count_attention, REMEMBERED)
-
-    def _count_attention(self) -> Count:
-        return counted(self._scope("attention"))
+    @property
+    def _are_very_many(self) -> bool:
+        return self._doubtful is None
 
     @property
     def mine(self) -> Count:
-        return next(scope.count or Count(0) for scope in self.scopes if scope.name == "mine")
+        return self._counts["mine"] or Count(0)
 
     # -- the form of the filter -----------------------------------------------------------------------------
 
@@ -230,6 +262,8 @@ class Listing:
     @cached_property
     def _sample(self) -> list[tuple[str, str | None, str | None]]:
         if self.filter.is_plain and not self.is_decided:
+            if len(self._first) <= len(self.rows):
+                return [(row.graph, *_requesters(row.run)) for row in self.rows]
             rows = Approval.objects.filter(pk__in=[row[0] for row in self._first[:SAMPLE]])
         else:
             rows = self._scope("all" if self.filter.scope == "attention" else self.filter.scope)[:SAMPLE]
@@ -297,6 +331,10 @@ class Listing:
         others = [row for row in following + self.rows[:at] if row.is_open and row.pk != approval.pk]
         in_time = (row for row in others if row.due_at is None or row.due_at > self.now)
         return next(in_time, others[0] if others else None)
+
+
+def _requesters(run: Run) -> list[str | None]:
+    return [one.username if one is not None else None for one in (run.on_behalf_of, run.created_by)]
 
 
 def _moment(text: str) -> datetime | None:

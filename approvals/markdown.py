@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import TYPE_CHECKING
+
 import nh3
 from django.utils.safestring import SafeString, mark_safe
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 
 from approvals.forms.values import visible
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 LONGEST = 100_000
 
@@ -32,16 +37,16 @@ _TAGS = {
     ),
     *("table", "thead", "tbody", "tr", "th", "td"),
 }
-_markdown = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
 
 
 def rendered(text: str) -> SafeString:
     """HTML for a page. Headings begin at h3, since the page has its own; raw HTML shows as the text it is."""
-    tokens = _markdown.parse(visible(text[:LONGEST]))
+    markdown = _markdown()
+    tokens = markdown.parse(visible(text[:LONGEST]))
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = _lowered(token)
-    html = _markdown.renderer.render(tokens, _markdown.options, {})
+    html = markdown.renderer.render(tokens, markdown.options, {})
     clean = nh3.clean(
         html,
         tags=_TAGS,
@@ -50,6 +55,14 @@ def rendered(text: str) -> SafeString:
         link_rel="noopener noreferrer nofollow",
     )
     return mark_safe(clean)
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    """Made for the first text: most commands load the pages and show none."""
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
 
 
 def _lowered(token: Token) -> str:

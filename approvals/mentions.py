@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING
 
 from django.contrib.auth import get_user_model
 from django.db.models import Q
+from django.template.defaultfilters import linebreaksbr
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy as _
 
+from approvals.forms.values import visible
 from runs import registry
 from runs.errors import Invalid, told
 from runs.models import Run
+from runs.pages.words import person_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django.contrib.auth.models import User
 
     from approvals.models import Approval
@@ -39,6 +46,26 @@ def people_in(text: str) -> list[User]:
         return []
     people = get_user_model().objects.filter(username__in=names, is_active=True)
     return sorted(people, key=lambda one: names.index(one.username))
+
+
+def marked(text: str, people: Mapping[str, User], reader: User) -> SafeString:
+    """A comment as HTML: what was written, with these people's names marked where they stand behind an @."""
+    parts, done = [], 0
+    for found in _MENTION.finditer(text):
+        person = people.get(found[1]) or people.get(found[1].rstrip("@.+-"))
+        if person is None:
+            continue
+        name = person.get_username()
+        yours = " mention-you" if person.pk == reader.pk else ""
+        parts.append(escape(text[done : found.start()]))
+        parts.append(
+            format_html(
+                '<span class="mention{}" title="{}">@{}</span>', yours, visible(person_name(person)), name
+            )
+        )
+        done = found.start() + 1 + len(name)
+    parts.append(escape(text[done:]))
+    return linebreaksbr(mark_safe("".join(parts)))  # each part is escaped
 
 
 def may_see(approval: Approval, person: User) -> bool:

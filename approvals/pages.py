@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import uuid
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any  # payloads are any JSON
 from urllib.parse import quote_plus
@@ -37,42 +36,10 @@ if TYPE_CHECKING:
     from approvals.contracts.contract import Contract
     from approvals.contracts.sheet import Card
     from approvals.models import Approval, Decision, KeptDraft
+    from approvals.trouble import Trouble
 
 IN_WORDS = {"type": "string", "format": "textarea"}  # an answer in words, where nothing was proposed
-LARGEST = (
-    750_000  # characters of a payload's JSON as browsers send it, up to three times; Django takes 2.5 MB
-)
-
-
-@dataclass
-class Trouble:
-    """Why a decision was not taken: what to say, and what the person had typed."""
-
-    status: int
-    message: str
-    draft: Draft | None = None
-    reason: str = ""
-    verdict: str = ""
-    fields: dict[str, list[str]] = field(default_factory=dict)
-
-    @property
-    def is_conflict(self) -> bool:
-        return self.status == 409
-
-    @property
-    def is_text(self) -> bool:
-        """What was typed is words that would be lost, not a name that is chosen again."""
-        return bool(self.reason) and self.verdict != "hand_over"
-
-    @property
-    def of_comment(self) -> str:
-        if self.verdict != "comment":
-            return ""
-        return " ".join(map(str, [*self.fields.get("text", ()), *self.fields.get("files", ())]))
-
-    @property
-    def of_reason(self) -> str:
-        return " ".join(self.fields.get("reason", ()))
+LARGEST = 750_000  # characters of a payload's JSON as sent, up to three times; Django takes 2.5 MB
 
 
 class ApprovalPage(Asked):
@@ -91,8 +58,6 @@ class ApprovalPage(Asked):
         self.is_taken_up = False  # the form shows it
         self.proof: Proof | None = None  # who they are, shown just now, for a signature
         self.stale_json = ""  # the same of an edit, where the text that was edited has changed
-
-    # -- what is asked --------------------------------------------------------------------------------------
 
     @cached_property
     def request(self) -> dict[str, Any]:
@@ -272,7 +237,7 @@ class ApprovalPage(Asked):
 
     @cached_property
     def rows(self) -> list[Any]:
-        return chain.trail(self.approval)
+        return chain.trail_as_read(self.approval)
 
     @cached_property
     def notes(self) -> list[Note]:

@@ -16,7 +16,7 @@ from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
 from approvals.models.reviewer import Reviewer, Vote
-from runs import registry
+from runs import registry, sight
 from runs.errors import either, told
 from runs.models import Run
 
@@ -48,13 +48,16 @@ def why_not(approval: Approval, person: Person) -> str | Promise:
     return standing(approval, person).refused
 
 
-def standing(approval: Approval, person: Person) -> Standing:
-    """Whether `person` may decide in the stage that decides now, and for whom."""
+def standing(approval: Approval, person: Person, *, called: list[str] | None = None) -> Standing:
+    """Whether `person` may decide in the stage that decides now, and for whom.
+
+    `called`: their names where these are known; a decision looks them up anew.
+    """
     rows = list(approval.reviewers.all())
     barred = _bar(approval, person, rows)
     if barred:
         return Standing(barred)
-    names = names_of(person)
+    names = names_of(person) if called is None else called
     now_asked = [row for row in rows if row.stage == approval.stage and not row.excluded]
     for row in now_asked:
         if row.instead_of_id == person.pk:
@@ -115,11 +118,11 @@ def names_of(person: User) -> list[str]:
     return [person.get_username(), *person.groups.values_list("name", flat=True)]
 
 
-def ample_names() -> list[str]:
+def ample_names() -> QuerySet[Group, str]:
     """Groups in which a quorum of AMPLE_QUORUM is met whoever of them the run works for."""
     members = Count("user", filter=Q(user__is_active=True))
     groups = Group.objects.annotate(people=members).filter(people__gte=AMPLE_QUORUM + REQUESTERS)
-    return list(groups.values_list("name", flat=True))
+    return groups.values_list("name", flat=True)
 
 
 def named(username: str) -> User | None:
@@ -164,10 +167,8 @@ def called(person: User | OuterRef) -> Q:
 
 
 def known_names(person: User) -> list[str]:
-    """`names_of` for lists, which ask often: kept on the user object, as Django keeps permissions, for one request."""
-    if not hasattr(person, "_known_names"):
-        person._known_names = names_of(person)
-    return person._known_names
+    """`names_of` for pages, which ask often: as they were at the first time in a request."""
+    return [person.get_username(), *sight.group_names(person)]
 
 
 def asked(person: User | OuterRef) -> Q:

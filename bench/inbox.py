@@ -73,6 +73,9 @@ def fill(approvals: int) -> dict[str, object]:
     from django.contrib.auth.models import Group, Permission, User
     from django.db import connection
 
+    from approvals import search_index
+
+    search_index.remove()
     groups = Group.objects.bulk_create(
         [Group(name=name) for name in ("pm", "rare", *(f"team-{n}" for n in range(TEAMS)))]
     )
@@ -88,6 +91,7 @@ def fill(approvals: int) -> dict[str, object]:
             cursor.execute(statement)
         cursor.execute("ANALYZE")
     connection.set_autocommit(True)
+    search_index.install()
     with connection.cursor() as cursor:
         for table in ("approvals_approval", "approvals_reviewer", "runs_run"):
             cursor.execute(f"VACUUM {table}")
@@ -186,7 +190,14 @@ def measure(approvals: int, repeats: int) -> dict[str, object]:
             "all, one graph": "/?scope=all&graph=graph-7",
             "all, for a person": "/?scope=all&requester=u77",
             "mine, search, many found": "/?q=customer",
-            "all, search, one found": f"/?scope=all&q=letter+{approvals // OPEN}0+",
+            "mine, search, some found": "/?q=er+50",
+            "mine, search, none found": "/?q=nowhere",
+            "mine, search, two digits": "/?q=47",
+            "mine, two letters, none": "/?q=qz",
+            "mine, end of an id": "/?q=beef",
+            "all, search, one found": f"/?scope=all&q=letter+{approvals // OPEN}0+to",
+            "decided, search, some found": "/?scope=decided&q=er+500",
+            "decided, search, none found": "/?scope=decided&q=nowhere",
             "the badge": "/inbox/count/",
             "attention": "/?scope=attention",
         }

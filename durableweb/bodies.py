@@ -6,6 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from django.conf import settings
+from django.http import HttpRequest, parse_cookie
+from django.template.loader import render_to_string
+from django.utils import translation
 from django.utils.translation import gettext as _
 
 from approvals.files import LARGEST, MOST_AT_ONCE
@@ -49,11 +52,11 @@ class LimitedBodies:
             return {"type": "http.disconnect"} if over else event
 
         if _announced(scope) > limit:
-            await _refuse(send, limit)
+            await _refuse(scope, send, limit)
             return
         await self.application(scope, counted, send)
         if over:
-            await _refuse(send, limit)
+            await _refuse(scope, send, limit)
 
 
 def _announced(scope: Scope) -> int:
@@ -62,15 +65,30 @@ def _announced(scope: Scope) -> int:
     return int(length[:20]) if length.isdigit() else 0  # of more digits, too many in any case
 
 
-async def _refuse(send: ASGISendCallable, limit: int) -> None:
-    said = _("This is too much at once: at most %(most)s can be sent here.") % {"most": in_words(limit)}
-    text = said.encode()
+async def _refuse(scope: Scope, send: ASGISendCallable, limit: int) -> None:
+    """A page for browsers, a sentence for others; before all middleware, so in the language found here."""
+    asked = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    is_page = "text/html" in asked.get("accept", "")
+    with translation.override(_language(asked)):
+        if is_page:
+            text = render_to_string("413.html", {"most": in_words(limit)}).encode()
+        else:
+            said = _("This is too much at once: at most %(most)s can be sent here.")
+            text = (said % {"most": in_words(limit)}).encode()
     headers = [
-        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-type", b"text/html; charset=utf-8" if is_page else b"text/plain; charset=utf-8"),
         (b"content-length", str(len(text)).encode()),
+        (b"content-security-policy", b"default-src 'none'; style-src 'self'; base-uri 'none'"),
         (b"x-content-type-options", b"nosniff"),
         (b"cache-control", b"no-store"),
         (b"connection", b"close"),  # the rest of the body is not read
     ]
     await send({"type": "http.response.start", "status": 413, "headers": headers})
     await send({"type": "http.response.body", "body": text})
+
+
+def _language(asked: dict[str, str]) -> str:
+    request = HttpRequest()
+    request.META["HTTP_ACCEPT_LANGUAGE"] = asked.get("accept-language", "")
+    request.COOKIES = parse_cookie(asked.get("cookie", ""))
+    return translation.get_language_from_request(request)

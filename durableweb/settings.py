@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from csp.constants import NONCE, NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
+from django.templatetags.static import static
 
-from durableweb import environment
+from durableweb import environment, shared_cache
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = Path(environment.text("DURABLEWEB_HOME", str(ROOT / "var"))).expanduser().absolute()
@@ -160,6 +161,19 @@ STORAGES = {
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = environment.text("DURABLEWEB_FROM_EMAIL", "durableweb@localhost")
 globals().update(environment.mail("DURABLEWEB_EMAIL_URL", folder=HOME / "mail"))
 
+_accent = (  # of static/css/tokens.css, from light to dark
+    (50, "97% 0.014 268"), (100, "94.6% 0.03 268"), (200, "90% 0.06 268"), (300, "82% 0.1 268"), (400, "74% 0.13 268"),
+    (500, "65% 0.15 268"), (600, "48.5% 0.19 268"), (700, "43.5% 0.19 268"), (800, "39% 0.16 268"),
+    (900, "34% 0.13 268"), (950, "26% 0.1 268"),
+)  # fmt: skip
+UNFOLD = {
+    "SITE_TITLE": "durableweb",
+    "SITE_HEADER": "durableweb",
+    "SITE_ICON": lambda request: static("icon.svg"),
+    "STYLES": [lambda request: static("css/admin.css")],
+    "COLORS": {"primary": {str(step): f"oklch({colour})" for step, colour in _accent}},
+}
+
 # -- people and browsers ------------------------------------------------------------------------------------
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
@@ -174,14 +188,17 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 
-# Counts sign-ins that fail, over all web processes only where they share a Redis. Tests sign in without limit.
+# The default one counts sign-ins that fail, over all web processes: in Redis, or in a table that `migrate` makes
+# (durableweb/shared_cache.py). Tests sign in without limit. Where it only saves work, each process remembers by itself.
 CACHES: dict[str, dict[str, object]] = {
-    "default": (
-        {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
-        if REDIS_URL
-        else {"BACKEND": f"django.core.cache.backends.{'dummy.Dummy' if TESTING else 'locmem.LocMem'}Cache"}
-    )
+    "default": shared_cache.described(REDIS_URL),
+    "process": {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "OPTIONS": {"MAX_ENTRIES": 10_000},
+    },
 }
+if TESTING:
+    CACHES = dict.fromkeys(CACHES, {"BACKEND": "django.core.cache.backends.dummy.DummyCache"})
 OIDC = {
     "id": "sso",
     "url": environment.text("DURABLEWEB_OIDC_URL").rstrip("/"),

@@ -95,6 +95,16 @@ class RunAdmin(Keeping, ModelAdmin):
             runs = runs.visible_to(request.user)
         return runs.annotate(is_held=Exists(Run.objects.filter(pk=OuterRef("root"), kept=True)))
 
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Run | None:
+        run = super().get_object(request, object_id, from_field)
+        if run is not None:
+            run.has_page = Run.objects.visible_to(request.user).filter(pk=run.pk).exists()
+        return run
+
+    def get_view_on_site_url(self, obj: Run | None = None) -> str | None:
+        """Not for who may erase the run and not see it: its own page is not there for them."""
+        return super().get_view_on_site_url(obj) if getattr(obj, "has_page", False) else None
+
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Run], search_term: str
     ) -> tuple[QuerySet[Run], bool]:

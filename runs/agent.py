@@ -159,6 +159,11 @@ class Agent:
         talk.take(reply)
         if reply.tokens or reply.usd:
             yield run.spend(tokens=reply.tokens, usd=reply.usd)
+        if self.budget.usd is not None and not reply.priced:
+            raise Permanent(
+                f"{self.name}: its budget is in USD, and model {reply.model!r} tells no cost: "
+                "give its Endpoint usd_per_million, or give the budget in tokens"
+            )
         talk.messages.append(words.said(reply))
         fits = bool(reply.wishes) or self._end(talk, reply)
         for number, wish in enumerate(reply.wishes, 1):

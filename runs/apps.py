@@ -10,10 +10,11 @@ class RunsConfig(AppConfig):
 
     def ready(self) -> None:
         from runs import checks, registry  # noqa: F401 - registers its checks
-        from runs.engine import erasing, family, schedules, sweeping, triggers
+        from runs.engine import erasing, family, schedules, sweeping, telling, triggers
 
         registry.discover()
         family.register()
+        telling.register()
         schedules.register()
         sweeping.register()
         erasing.register()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
+import getpass
 import json
+import os
 import re
 import sys
 from collections import Counter
@@ -21,6 +24,22 @@ from runs.errors import Invalid, Refusal
 
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 LONGEST_LINE = 1_000
+
+
+def about_a_run(parser: argparse.ArgumentParser, reason: str = "") -> None:
+    """What each command about one run takes: which run, why (`reason` is what the help says of it), and --json."""
+    parser.add_argument("run", help="its id, or the last six digits of it")
+    if reason:
+        parser.add_argument("--reason", required=True, help=reason)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def shell() -> str:
+    """For the trail: who types a command acts as the account of its process, by number where that has no name."""
+    try:
+        return f"shell of {getpass.getuser()}"
+    except (KeyError, OSError):
+        return f"shell of {os.getuid()}"
 
 
 @contextmanager

@@ -33,7 +33,10 @@ class Wish(BaseModel):
 
 @storable
 class Reply(BaseModel):
-    """What a model said, and what that took; `cut` where it ran out of room before its end."""
+    """What a model said, and what that took; `cut` where it ran out of room before its end.
+
+    `estimated`: the tokens were not told, and are estimated from what was sent and came. `priced`: `usd` is known.
+    """
 
     text: str = ""
     wishes: list[Wish] = []
@@ -41,6 +44,8 @@ class Reply(BaseModel):
     tokens: int = 0
     usd: Decimal = Decimal(0)
     cut: bool = False
+    estimated: bool = False
+    priced: bool = True
 
 
 class LanguageModel(Protocol):

@@ -9,7 +9,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal, InvalidOperation
 from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Any  # whatever the endpoint wrote
@@ -21,11 +20,11 @@ from runs.core.rate import Rate
 from runs.core.retry import Retry
 from runs.language_model import Message, Reply, Wish
 from runs.model_stream import SPENT, Stream
+from runs.model_usage import Prices, usage_of
 
 ANSWER_BYTES = 4_000_000
 CONNECT_SECONDS = 5.0
 TRY_AGAIN = {408, 409, 425, 429}
-MILLION = 1_000_000
 IN_PIECES = {"stream": True, "stream_options": {"include_usage": True}}
 
 
@@ -33,7 +32,8 @@ IN_PIECES = {"stream": True, "stream_options": {"include_usage": True}}
 class Endpoint:
     """`url` is the base, such as http://127.0.0.1:9000/v1; `secret` names the secret with its key, if it wants one.
 
-    `usd_per_million` are the prices of tokens in and out, used where the endpoint tells no cost. `more` goes into each
+    `usd_per_million` are the prices of tokens in and out, used where the endpoint tells no cost: ("0", "0") is free,
+    and without them what it costs is not known. `more` goes into each
     request as it is, such as {"temperature": 0}. `streams`: a text is asked for in pieces where somebody may watch it
     come; an endpoint that sends it whole all the same is understood too.
     """
@@ -41,7 +41,7 @@ class Endpoint:
     url: str
     name: str
     secret: str = ""
-    usd_per_million: tuple[Decimal | str, Decimal | str] = ("0", "0")
+    usd_per_million: Prices = None
     limit: timedelta = timedelta(seconds=60)
     retry: Retry = Retry(attempts=5)
     more: Mapping[str, Any] = field(default_factory=dict)
@@ -86,7 +86,7 @@ def ask_model(
     request: dict[str, Any],
     api_key: str | None,
     timeout: float,
-    usd_per_million: tuple[Decimal | str, Decimal | str] = ("0", "0"),
+    usd_per_million: Prices = None,
     setting: str = "The address of the endpoint",
     show: Callable[[str], None] | None = None,
 ) -> Reply:
@@ -106,7 +106,7 @@ def ask_model(
         question.begins(answer, show)
         for chunk in answer.iter_bytes():
             question.take(chunk)
-    return question.reply(answer, str(request["model"]), usd_per_million)
+    return question.reply(answer, request, usd_per_million)
 
 
 async def aask_model(
@@ -114,7 +114,7 @@ async def aask_model(
     request: dict[str, Any],
     api_key: str | None,
     timeout: float,
-    usd_per_million: tuple[Decimal | str, Decimal | str] = ("0", "0"),
+    usd_per_million: Prices = None,
     setting: str = "The address of the endpoint",
     show: Callable[[str], None] | None = None,
 ) -> Reply:
@@ -128,7 +128,7 @@ async def aask_model(
             question.begins(answer, show)
             async for chunk in answer.aiter_bytes():
                 question.take(chunk)
-    return question.reply(answer, str(request["model"]), usd_per_million)
+    return question.reply(answer, request, usd_per_million)
 
 
 def _base(url: str, setting: str) -> httpx.URL:
@@ -203,14 +203,12 @@ class _Question:
                 f"The model at {self.place} cannot be reached: {broken or type(broken).__name__}"
             ) from broken
 
-    def reply(
-        self, answer: httpx.Response, model: str, usd_per_million: tuple[Decimal | str, Decimal | str]
-    ) -> Reply:
+    def reply(self, answer: httpx.Response, request: dict[str, Any], usd_per_million: Prices) -> Reply:
         if answer.status_code != 200:
             raise _refusal(self.place, answer.status_code, answer.headers, bytes(self.body))
         if self.stream is not None:
-            return _read(self.place, model, self.stream.answer(), usd_per_million)
-        return _reply(self.place, model, bytes(self.body), usd_per_million)
+            return _read(self.place, request, self.stream.answer(), usd_per_million)
+        return _reply(self.place, request, bytes(self.body), usd_per_million)
 
 
 def _nobody(text: str) -> None:
@@ -253,19 +251,15 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     return max((when - datetime.now(UTC)).total_seconds(), 0.0)
 
 
-def _reply(
-    place: str, model: str, body: bytes, usd_per_million: tuple[Decimal | str, Decimal | str]
-) -> Reply:
+def _reply(place: str, request: dict[str, Any], body: bytes, usd_per_million: Prices) -> Reply:
     try:
-        return _read(place, model, json.loads(body), usd_per_million)
+        return _read(place, request, json.loads(body), usd_per_million)
     except (ValueError, LookupError, TypeError, AttributeError) as broken:
         start = body[:120].decode(errors="replace")
         raise Transient(f"The model at {place} sent an answer that cannot be read: {start!r}") from broken
 
 
-def _read(
-    place: str, model: str, answer: dict[str, Any], usd_per_million: tuple[Decimal | str, Decimal | str]
-) -> Reply:
+def _read(place: str, request: dict[str, Any], answer: dict[str, Any], usd_per_million: Prices) -> Reply:
     choice = answer["choices"][0]
     message, finish = choice["message"], choice.get("finish_reason")
     text, refused = message.get("content"), message.get("refusal")
@@ -275,10 +269,17 @@ def _read(
     text = text if isinstance(text, str) else ""
     if not text.strip() and not wishes:
         raise Transient(f"The model at {place} sent an empty answer.")
-    usage = answer.get("usage")
-    tokens, usd = _taken(usage if isinstance(usage, dict) else {}, usd_per_million)
-    called = str(answer.get("model") or model)
-    return Reply(text=text, wishes=wishes, model=called, tokens=tokens, usd=usd, cut=finish == "length")
+    took = usage_of(answer.get("usage"), request, text, wishes, usd_per_million)
+    return Reply(
+        text=text,
+        wishes=wishes,
+        model=str(answer.get("model") or request["model"]),
+        tokens=took.tokens,
+        usd=took.usd,
+        estimated=took.estimated,
+        priced=took.priced,
+        cut=finish == "length",
+    )
 
 
 def _wish(number: int, call: dict[str, Any]) -> Wish:
@@ -286,23 +287,3 @@ def _wish(number: int, call: dict[str, Any]) -> Wish:
     arguments = wanted.get("arguments") or "{}"  # some servers send an object in place of its text
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     return Wish(id=str(call.get("id") or f"call_{number}"), name=str(wanted["name"]), arguments=text)
-
-
-def _taken(
-    usage: dict[str, Any], usd_per_million: tuple[Decimal | str, Decimal | str]
-) -> tuple[int, Decimal]:
-    """Tokens and money: as the endpoint tells them, else the money by the prices."""
-    tokens_in, tokens_out = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
-    tokens = _count(usage.get("total_tokens")) or tokens_in + tokens_out
-    try:
-        told = Decimal(str(usage.get("cost")))
-        if told.is_finite() and told >= 0:
-            return tokens, told
-    except InvalidOperation:
-        pass
-    price_in, price_out = map(Decimal, usd_per_million)
-    return tokens, (tokens_in * price_in + tokens_out * price_out) / MILLION
-
-
-def _count(told: object) -> int:
-    return told if type(told) is int and told >= 0 else 0

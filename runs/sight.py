@@ -44,15 +44,22 @@ def own(user: AbstractBaseUser, run: str = "") -> Q:
     return Q(*((f"{run}{name}", value) for name, value in conditions.items()), _connector=Q.OR)
 
 
+def group_names(user: AbstractBaseUser) -> list[str]:
+    """Kept on the user object, as Django keeps permissions: it lives for one request."""
+    if not hasattr(user, "_group_names"):
+        user._group_names = list(user.groups.values_list("name", flat=True))
+    return user._group_names
+
+
 def _watched_by(user: AbstractBaseUser) -> list[str]:
     """Graphs that the person's groups view or operate: as the code says, or the rows where the code is gone.
 
-    Kept on the user object, as Django keeps permissions: it lives for one request.
+    Kept on the user object, too.
     """
     from runs.models.worker import GraphVersion
 
     if not hasattr(user, "_watched_graphs"):
-        groups = set(user.groups.values_list("name", flat=True))
+        groups = set(group_names(user))
         known = {graph.name for graph in registry.served()}
         theirs = Q(viewers__in=groups) | Q(operators__in=groups)
         gone = (

@@ -92,7 +92,7 @@ ONCE_ONLY_NAMES = (
 
 def is_once_only(item: pytest.Item) -> bool:
     """Browser tests, and those for which the other database changes nothing."""
-    place = item.path.relative_to(ROOT).as_posix()
+    place = os.path.relpath(item.path, ROOT)
     return (
         any(item.get_closest_marker(name) for name in ("once", "browser"))
         or place.startswith(ONCE_ONLY)
@@ -106,7 +106,7 @@ ON_BOTH = set(parts()["Engine"])
 def is_drawn_for_the_other(item: pytest.Item) -> bool:
     """In a developer's run: a test that either database will do for."""
     of_one = any(item.get_closest_marker(name) for name in ("sqlite_only", "postgres_only"))
-    on_both = item.path.relative_to(ROOT).as_posix() in ON_BOTH
+    on_both = os.path.relpath(item.path, ROOT) in ON_BOTH
     return not (of_one or on_both or is_once_only(item)) and is_drawn_elsewhere(item.nodeid)
 
 

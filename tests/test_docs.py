@@ -10,6 +10,7 @@ import inspect
 import re
 import uuid
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 from django.core.management import get_commands, load_command_class
@@ -29,7 +30,7 @@ from runs.engine import blobs
 from runs.engine.starting import start
 from runs.model_endpoint import Endpoint
 from runs.models import checkpoint, entry, statuses
-from runs.testing import drive
+from runs.testing import crash_everywhere, drive
 from tests.conftest import ROOT
 from tests.documents import (
     PAGES,
@@ -177,7 +178,9 @@ TESTS_OF_THE_GUIDE = (
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("name", TESTS_OF_THE_GUIDE)
-def test_the_guides_own_tests_pass(guide, name, tmp_path):
+def test_the_guides_own_tests_pass(guide, name, tmp_path, monkeypatch):
+    """Of their kills some: that there is one everywhere is tested with the kit itself."""
+    monkeypatch.setattr(guide, "crash_everywhere", partial(crash_everywhere, kills=12))
     test = getattr(guide, name)
     with registered(guide.tracking):
         test(*[tmp_path for _ in inspect.signature(test).parameters])

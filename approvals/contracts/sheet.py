@@ -100,14 +100,16 @@ def schema(contract: Contract) -> dict[str, Any]:
     """Of a sheet: what its form is made from."""
     cards, definitions = {}, {}
     for number, action in enumerate(contract.actions, 1):
-        properties: dict[str, Any] = {"decision": {"enum": [*action.allowed, None]}}
+        properties: dict[str, Any] = {
+            "decision": {"title": _("Decision"), "enum": [*action.allowed, None]},
+        }
         if EDIT in action.allowed:
             # each tool's schema stands whole under a name of its own: two tools may have definitions of one name
             place = f"#/$defs/{_name(number)}"
             definitions[_name(number)] = moved(action.schema, place)
             properties["args"] = {"$ref": place}
         if set(WITH_WORDS) & set(action.allowed):
-            properties["message"] = {"type": "string", "format": "textarea"}
+            properties["message"] = {"title": _("Message"), "type": "string", "format": "textarea"}
         cards[_name(number)] = {
             "type": "object",
             "title": action.name,

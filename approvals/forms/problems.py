@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any  # payloads and schemas are whatever JSON can hold
+from typing import TYPE_CHECKING, Any  # payloads and schemas are whatever JSON can hold
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from jsonschema.exceptions import ValidationError, best_match
 
 from approvals.forms.paths import below, path_text
 from approvals.forms.schemas import root_of, validator
 from approvals.forms.values import visible
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 _KINDS = {
     "string": gettext_lazy("a text"),
@@ -68,6 +70,8 @@ def _told(error: ValidationError) -> Iterator[tuple[str, str]]:
                 wanted = list(dict.fromkeys(each.validator_value for each in kinds))
                 yield path, _wrong_kind(wanted, error.instance)
             else:
+                from jsonschema.exceptions import best_match  # as in approvals/forms/schemas.py
+
                 yield from _told(best_match(error.context) or error.context[0])
         case _:
             yield path, _words(error)

@@ -1,14 +1,17 @@
-"""Reading a JSON schema as far as a form needs it: references, unions with null, the one branch that fits a value."""
+"""Reading a JSON schema as far as a form needs it: references, unions with null, the one branch that fits a value.
+
+jsonschema is imported where a schema is read: it takes as long as a tenth of all that a command loads, and few need it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any  # schemas and payloads are whatever JSON can hold
-
-import referencing
-from jsonschema import Draft202012Validator
+from typing import TYPE_CHECKING, Any  # schemas and payloads are whatever JSON can hold
 
 from approvals.forms.values import ABSENT
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
 
 _TYPES = ("object", "array", "string", "integer", "number", "boolean")
 _MAX_HOPS = 40
@@ -33,6 +36,8 @@ def root_of(schema: Any) -> dict[str, Any]:
     """The schema if it is one, else an empty one: a broken schema must not hide the payload."""
     if not isinstance(schema, dict):
         return {}
+    from jsonschema import Draft202012Validator
+
     try:
         Draft202012Validator.check_schema(schema)
     except Exception:  # noqa: BLE001  any failure to read it, deep nesting included, means that it cannot be used
@@ -152,6 +157,9 @@ def _fits(value: Any, schema: Any, root: dict[str, Any]) -> bool:
 
 def validator(schema: dict[str, Any]) -> Draft202012Validator:
     """A validator that fetches nothing: a reference to another address is refused, not followed."""
+    import referencing
+    from jsonschema import Draft202012Validator
+
     return Draft202012Validator(
         schema, registry=referencing.Registry(), format_checker=Draft202012Validator.FORMAT_CHECKER
     )

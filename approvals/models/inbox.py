@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-import uuid
 from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from django.contrib.auth import get_user_model
-from django.db import models
-from django.db.models import Case, CharField, Count, Exists, F, OuterRef, Q, Subquery, Value, When
-from django.db.models.functions import Cast, Coalesce, Replace
+from django.db import connection, models
+from django.db.models import (
+    Case,
+    CharField,
+    Count,
+    Exists,
+    F,
+    IntegerField,
+    OuterRef,
+    Q,
+    Subquery,
+    Value,
+    When,
+)
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from approvals import who
-from approvals.models import reach
+from approvals.models import reach, search
 from approvals.models.reviewer import Reviewer, Vote
 from runs import sight
 from runs.models import Run
@@ -23,7 +34,6 @@ if TYPE_CHECKING:
 
 
 OLD = timedelta(days=3)  # an approval without a deadline that has waited longer needs attention
-SHORTEST_ID = 4
 OVERDUE, TODAY, LATER, NO_DEADLINE = "overdue", "today", "later", "none"
 _ON_PAGE = (
     *("run", "run__created_by", "run__on_behalf_of", "entry", "assignee"),
@@ -54,7 +64,7 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
         now_asked = named.filter(stage=OuterRef("stage"))
         earlier = Vote.objects.filter(approval=OuterRef("pk"), by=user).exclude(stage=OuterRef("stage"))
         return self.filter(
-            Exists(now_asked.filter(who.asked(user))),
+            reach.there_is(now_asked.filter(who.asked(user))),
             ~Exists(named.filter(who.called(user), excluded=True)),
             ~Exists(now_asked.filter(instead_of=user)),
             ~Exists(earlier),
@@ -79,7 +89,7 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
             return self.none()
         _own_name, *groups = who.known_names(user)
         named = Reviewer.objects.filter(approval=OuterRef("pk"), excluded=False, name__in=groups)
-        return reach.named_to(self.open(), user).filter(Exists(named))
+        return reach.named_to(self.open(), user).filter(reach.there_is(named))
 
     def needs_attention(self, now: datetime) -> ApprovalQuerySet:
         """Open ones that nobody, or not enough people, can decide; old ones without a deadline; a schema that is none.
@@ -91,7 +101,16 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
 
     def may_need_attention(self, now: datetime) -> ApprovalQuerySet:
         """The same before people are counted: where there is none of these, none needs attention."""
-        return self.open().filter(_is_old(now) | HAS_BROKEN_FORM | _may_lack_people())
+        return self.open().filter(_is_doubtful(now))
+
+    def doubts(self, now: datetime, most: int) -> tuple[int, int]:
+        """How many are open, counted to `most`, and how many of these may need attention. One statement."""
+        doubtful = Case(When(_is_doubtful(now), then=Value(1)), output_field=IntegerField())
+        found = self.open().annotate(doubtful=doubtful).values("doubtful")[:most]
+        statement, given = found.query.sql_with_params()
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT COUNT(*), COUNT(doubtful) FROM ({statement}) AS found", given)
+            return cursor.fetchone()
 
     def in_scope(self, scope: str, user: who.Person, now: datetime) -> ApprovalQuerySet:
         """One of the inbox's scopes, in its order, over what `user` may see; an unknown scope raises KeyError."""
@@ -136,18 +155,11 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
 
     def called(self, text: str) -> ApprovalQuerySet:
         """Those whose id begins or ends with `text` (hex digits, hyphens ignored): people copy either end."""
-        digits = _digits(text)
-        if not digits:
-            return self.none()
-        return self.alias(plain_id=PLAIN_ID).filter(_called(digits))
+        return search.called(self, text)
 
     def matching(self, text: str) -> ApprovalQuerySet:
         """Those that have `text` in question, reason or graph, or are called so."""
-        digits = _digits(text)
-        words = Q(title__icontains=text) | Q(body__icontains=text) | Q(graph__icontains=text)
-        if not digits:
-            return self.filter(words)
-        return self.alias(plain_id=PLAIN_ID).filter(words | _called(digits))
+        return search.matching(self, text)
 
     def asked_by(self, text: str) -> ApprovalQuerySet:
         """Those whose run was started by, or works for, the person of that user name."""
@@ -166,6 +178,10 @@ HAS_BROKEN_FORM = Q(has_broken_form=True)
 
 def _is_old(now: datetime) -> Q:
     return Q(due_at=None, opened_at__lt=now - OLD)
+
+
+def _is_doubtful(now: datetime) -> Q:
+    return _is_old(now) | HAS_BROKEN_FORM | _may_lack_people()
 
 
 def _may_lack_people() -> Q:
@@ -188,18 +204,3 @@ def due_group(due_at: datetime | None, now: datetime, midnight: datetime) -> str
     if due_at <= now:
         return OVERDUE
     return TODAY if due_at < midnight else LATER
-
-
-PLAIN_ID = Replace(Cast("id", CharField()), Value("-"), Value(""))
-
-
-def _digits(text: str) -> str:
-    """The hex digits of a part of an id, or "" where `text` is none."""
-    digits = text.strip().replace("-", "").lower()
-    return "" if not SHORTEST_ID <= len(digits) <= 32 or set(digits) - set("0123456789abcdef") else digits
-
-
-def _called(digits: str) -> Q:
-    """Over rows with `plain_id`."""
-    first, last = uuid.UUID(digits.ljust(32, "0")), uuid.UUID(digits.ljust(32, "f"))
-    return Q(id__gte=first, id__lte=last) | Q(plain_id__endswith=digits)

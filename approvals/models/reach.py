@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.core.cache import cache
-from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.core.cache import caches
+from django.db.models import OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.lookups import IsNull
 
 from approvals import who
@@ -47,25 +47,33 @@ def seen_by(rows: ApprovalQuerySet, user: User, *, live: bool) -> ApprovalQueryS
     return rows.filter(run__in=first.union(*others, all=True))
 
 
+def weigh(user: User) -> None:
+    """For a page that will ask for several scopes: where the runs of a person are few, so are those they are named in,
+    and one statement says both."""
+    if user.is_active and not sight.sees_all(user):
+        ways = _ways_to_runs(user, live=True)
+        if _are_few(user, "live", *(way for way, _run in ways)):
+            user._few["named"] = True
+
+
 def _are_few(user: User, name: str, *ways: QuerySet) -> bool:
     """Whether the rows of all `ways` are. Counted once a request, and where they are many less often: either answer
     finds the same rows in the end."""
     known: dict[str, bool] = user.__dict__.setdefault("_few", {})
     if name not in known:
         key = f"approvals:not-few:{name}:{user.pk}"
-        known[name] = not cache.get(key) and _count_to_few(ways)
+        known[name] = not caches["process"].get(key) and _count_to_few(ways)
         if not known[name]:
-            cache.add(key, True, REMEMBERED)
+            caches["process"].add(key, True, REMEMBERED)
     return known[name]
 
 
 def _count_to_few(ways: tuple[QuerySet, ...]) -> bool:
-    left = FEW
-    for way in ways:
-        left -= way.order_by()[: left + 1].count()
-        if left < 0:
-            return False
-    return True
+    first, *others = (way.order_by() for way in ways)
+    if others:
+        first, *others = (way.values_list(Value(1)) for way in (first, *others))
+        first = first.union(*others, all=True)
+    return first[: FEW + 1].count() <= FEW
 
 
 def _named(user: User) -> QuerySet[Reviewer]:
@@ -73,7 +81,17 @@ def _named(user: User) -> QuerySet[Reviewer]:
 
 
 def _ways_to_runs(user: User, *, live: bool) -> list[tuple[QuerySet, str]]:
-    """Rows that let this person see a run, each with the name of its run; the same run comes by several ways."""
+    """Rows that let this person see a run, each with the name of its run; the same run comes by several ways.
+
+    To put the question costs more than to ask it, so it is put once a request.
+    """
+    known: dict[bool, list[tuple[QuerySet, str]]] = user.__dict__.setdefault("_ways_to_runs", {})
+    if live not in known:
+        known[live] = _all_ways_to_runs(user, live)
+    return known[live]
+
+
+def _all_ways_to_runs(user: User, live: bool) -> list[tuple[QuerySet, str]]:
     from approvals.models import Approval, Decision
 
     named, assigned = _named(user), Approval.objects.filter(assignee=user)
@@ -85,10 +103,7 @@ def _ways_to_runs(user: User, *, live: bool) -> list[tuple[QuerySet, str]]:
 
 
 def met(user: User) -> Q:
-    """Whether this person may see the run of one approval, asked of that row alone.
-
-    A subquery for one value is never turned into a table of all that the person was ever asked, as EXISTS may be.
-    """
+    """Whether this person may see the run of one approval, asked of that row alone."""
     from approvals.models import Approval, Decision
 
     ways = (
@@ -98,5 +113,11 @@ def met(user: User) -> Q:
     )
     met = sight.own(user, run="run__")
     for way in ways:
-        met |= Q(IsNull(Subquery(way.order_by().values("pk")[:1]), False))
+        met |= there_is(way)
     return met
+
+
+def there_is(rows: QuerySet) -> Q:
+    """As EXISTS, asked of each row alone: a subquery for one value is never turned into a table of all that the person
+    was ever asked."""
+    return Q(IsNull(Subquery(rows.order_by().values("pk")[:1]), False))

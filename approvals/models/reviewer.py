@@ -57,6 +57,8 @@ class Reviewer(models.Model):
             ),  # whom a run was ever shown to
             # the inbox of one person: short, however much was asked before
             models.Index(fields=["name", "approval"], condition=Q(live=True), name="reviewer_live"),
+            # the same: who is excluded anywhere, which few are
+            models.Index(fields=["name", "approval"], condition=Q(excluded=True), name="reviewer_excluded"),
         ]
 
     def __str__(self) -> str:

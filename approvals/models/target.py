@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.db.models import Q, Value
 from django.db.models.functions import Coalesce
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _
 
 from approvals import sealing
 from approvals.notices.words import OCCASIONS, TARGETS, WAITING
@@ -38,17 +38,20 @@ class Target(models.Model):
     channel = models.CharField(max_length=7)
     sealed = models.TextField(editable=False)
     graph = models.CharField(
-        max_length=100, blank=True, default="", help_text="Only of this graph; empty: of all."
+        max_length=100, blank=True, default="", help_text=_("Only of this graph; empty: of all.")
     )
     reviewer = models.CharField(
-        max_length=150, blank=True, default="", help_text="Only what this user or group is asked; empty: all."
+        max_length=150,
+        blank=True,
+        default="",
+        help_text=_("Only what this user or group is asked; empty: all."),
     )
-    occasions = models.JSONField(default=every_occasion, help_text="Of which it is told.")
+    occasions = models.JSONField(default=every_occasion, help_text=_("Of which it is told."))
     is_on = models.BooleanField(default=True)
-    key_number = models.PositiveIntegerField(default=1, help_text="Raise it for another signing key.")
+    key_number = models.PositiveIntegerField(default=1, help_text=_("Raise it for another signing key."))
     failing_since = models.DateTimeField(null=True, blank=True)
     last_error = models.TextField(blank=True, default="")
-    sent_at = models.DateTimeField(null=True, blank=True, help_text="When it last took a notice.")
+    sent_at = models.DateTimeField(null=True, blank=True, help_text=_("When it last took a notice."))
 
     class Meta:
         ordering = ("name",)
@@ -73,7 +76,7 @@ class Target(models.Model):
         try:
             parts = urlsplit(self.url)
         except ValidationError:
-            return _("sealed under another key; type it anew")
+            return str(_("sealed under another key; type it anew"))
         return (
             f"{parts.scheme}://{parts.hostname or ''}/…"
             if parts.scheme in ("http", "https")

@@ -12,8 +12,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from approvals.bulk import VERDICTS, Result, Selection, decide_all, picks_of, undo_all
 from approvals.differing import compared
 from approvals.filters import Filter
-from approvals.pages import Trouble
 from approvals.proof import signed_in
+from approvals.trouble import Trouble
 from approvals.views.decision import reason_of
 from approvals.words import APPROVE
 from runs.conf import conf

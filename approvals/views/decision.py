@@ -15,10 +15,11 @@ from approvals.drafts import give_back, keep_typed
 from approvals.forms.posted import Draft, read_draft
 from approvals.forms.values import lines
 from approvals.listing import Listing
-from approvals.pages import ApprovalPage, Trouble
+from approvals.pages import ApprovalPage
 from approvals.proof import proof_of, signed_in, spend
 from approvals.refusals import must_be_open
 from approvals.said import AS_PROPOSED
+from approvals.trouble import Trouble
 from approvals.views.approval import show
 from approvals.views.fetching import fetch
 from runs.errors import Conflict, Invalid, Missing, Refusal

@@ -11,7 +11,8 @@ from approvals.files import LARGEST, MOST_AT_ONCE, Sent
 from approvals.forms.values import lines
 from approvals.listing import Listing
 from approvals.models import KeptDraft
-from approvals.pages import ApprovalPage, Trouble
+from approvals.pages import ApprovalPage
+from approvals.trouble import Trouble
 from approvals.views.approval import show
 from approvals.views.fetching import fetch
 from runs.engine import blobs

@@ -86,22 +86,30 @@ class Window:
         placed behind them, one a call's share of the period after the other; `in_line`: this one has waited.
         """
         at, calls, period = _micros(now), rate.calls, rate.period
-        # A clock that was put back: what it counted later than now counts as now, so nobody waits longer than a period.
-        known = [(min(first, at), min(last, at), many) for first, last, many in self.uses]
-        uses = [use for use in known if use[1] > at - period]
+        known = self._known(at)
+        uses = _within(known, at, period)
         line = at if self._is_deserted(at, period) else self.line
-        used = sum(many for _, _, many in uses)
-        if used < calls and (in_line or line <= at):
-            return Window(_counted(uses, at, rate), line), 0.0
-        free = at
-        over = used - calls + 1  # so many have to be over before there is room
-        for _, last, many in uses:
-            if over <= 0:
-                break
-            free, over = last + period, over - many
+        free = _free(uses, at, calls, period)
+        if free <= at and (in_line or line <= at):
+            return Window(_counted(uses, at, calls, period), line), 0.0
         ahead = line + -(-period // calls) if line > at and not in_line else free
         moment = min(max(free, ahead), at + int(LONGEST_SECONDS) * MICRO)
         return Window(tuple(uses or known[-1:]), max(line, moment)), max(moment - at, 1) / MICRO
+
+    def count(self, calls: int, seconds: int, now: datetime) -> Window:
+        """After one more, for which there was room, of at most `calls` in any period of so many seconds."""
+        at, period = _micros(now), seconds * MICRO
+        return Window(_counted(_within(self._known(at), at, period), at, calls, period))
+
+    def free_at(self, calls: int, seconds: int, now: datetime) -> datetime:
+        """From when on there is room for one more of at most `calls` in any period of so many seconds."""
+        at, period = _micros(now), seconds * MICRO
+        return EPOCH + timedelta(microseconds=_free(_within(self._known(at), at, period), at, calls, period))
+
+    def _known(self, at: int) -> list[Use]:
+        """A clock that was put back: what it counted later than now counts as now, so nobody waits longer than a
+        period."""
+        return [(min(first, at), min(last, at), many) for first, last, many in self.uses]
 
     def _is_deserted(self, at: int, period: int) -> bool:
         """Whether the line is nobody's: those in it were cancelled, or the clock was put back since it was formed.
@@ -117,8 +125,22 @@ class Window:
         return EPOCH + timedelta(microseconds=max(last, self.line, _micros(now)))
 
 
-def _counted(uses: list[Use], at: int, rate: Rate) -> tuple[Use, ...]:
-    if uses and rate.calls > PARTS and at - uses[-1][0] < rate.period // PARTS:
+def _within(uses: list[Use], at: int, period: int) -> list[Use]:
+    return [use for use in uses if use[1] > at - period]
+
+
+def _free(uses: list[Use], at: int, calls: int, period: int) -> int:
+    """When there is room for one more: so many have to be over before."""
+    free, over = at, sum(many for _, _, many in uses) - calls + 1
+    for _, last, many in uses:
+        if over <= 0:
+            break
+        free, over = last + period, over - many
+    return free
+
+
+def _counted(uses: list[Use], at: int, calls: int, period: int) -> tuple[Use, ...]:
+    if uses and calls > PARTS and at - uses[-1][0] < period // PARTS:
         first, _, many = uses.pop()
         return (*uses, (first, at, many + 1))
     return (*uses, (at, at, 1))

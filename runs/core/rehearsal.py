@@ -14,7 +14,8 @@ from runs.core.compensating import KEPT, compensate_one
 from runs.core.context import AsyncRun, Run
 from runs.core.executor import conclude, excuse
 from runs.core.graph import END, Graph
-from runs.core.ledger import CHILD, EFFECT, OPEN, SIGNAL, TIMER, MemoryLedger
+from runs.core.ledger import CHILD, EFFECT, OPEN, SIGNAL, TIMER
+from runs.core.memory_ledger import MemoryLedger
 from runs.core.outcomes import Fails, Outcome, PutsOff, Stepped, Stop, Waits
 from runs.core.questions import Questions
 from runs.core.reach import near, tool_of, tools_among

@@ -28,11 +28,11 @@ from runs.engine.boundaries import boundary
 from runs.engine.closing import line_of
 from runs.engine.durably import durably_or_lost
 from runs.engine.entry_rows import entry_of, row_of
-from runs.engine.family import answer, end_of
 from runs.engine.ids import uuid7
 from runs.engine.lease import Lease
 from runs.engine.starting import first_body, remember
 from runs.engine.state import final_trees
+from runs.engine.telling import answer, end_of
 from runs.engine.transition import begun
 from runs.errors import Invalid, Missing
 from runs.models import statuses
@@ -41,7 +41,7 @@ from runs.models.entry import OPEN, LedgerEntry
 from runs.models.fan_out import FanOut
 from runs.models.run import Run
 
-A_COMMIT = 250  # children of a fan-out
+A_COMMIT = 100  # children of a fan-out; meanwhile nobody tells their parent anything
 A_QUERY = 500  # ends of them
 
 

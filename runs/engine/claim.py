@@ -14,17 +14,19 @@ from runs.conf import conf
 from runs.core.errors import DurableError
 from runs.core.graph import Graph
 from runs.engine import clock
+from runs.engine.awaited import may_go_on, take_answers
 from runs.engine.boundaries import boundary
-from runs.engine.closing import close_step, line_of, lines_of
+from runs.engine.closing import close_step, lines_of
 from runs.engine.durably import durably
-from runs.engine.family import ended, lock_with_parent
+from runs.engine.family import ended
 from runs.engine.lease import Lease
 from runs.engine.standing import Standing
 from runs.engine.state import StoredState
+from runs.engine.telling import tell_of
 from runs.engine.transition import move
 from runs.engine.versions import PATIENCE, OldRuns, of_pairs
 from runs.models import statuses
-from runs.models.entry import DONE, EFFECT, IN_DOUBT, INTERRUPT, OPEN, SIGNAL, TIMER, LedgerEntry
+from runs.models.entry import DONE, INTERRUPT, LedgerEntry
 from runs.models.limits import QueueLimit
 from runs.models.run import Run
 
@@ -69,6 +71,7 @@ class Claimer:
             if isinstance(taken, Run):
                 if _is_poison(taken):
                     durably(lambda run=taken: self._fail_as_poison(run))
+                    tell_of(taken)
                 continue  # recovered, parked again or ended: there was nothing to drive; look at the next
             run, entries, graph, reading, began = taken
             try:
@@ -142,10 +145,10 @@ class Claimer:
             if run.status != statuses.CREATED:
                 step = LedgerEntry.objects.filter(run=run, step=run.step + 1).select_related("decided_by")
                 entries = list(step.order_by("id"))
-            if run.status == statuses.WAITING and not _may_go_on(run, entries, now):
+            if run.status == statuses.WAITING and not may_go_on(run, entries, now):
                 return run
             kind = "wake" if run.status == statuses.WAITING else "claim"
-            lines = _take_answers(entries, now)
+            lines = take_answers(entries, now)
             if kind == "wake":
                 lines = lines_of(entries)  # also what a person settled meanwhile
             if limit:
@@ -191,9 +194,9 @@ class Claimer:
         return run
 
     def _fail_as_poison(self, seen: Run) -> None:
-        """In a transaction of its own, which locks the parent first; unless its worker has come back meanwhile."""
+        """In a transaction of its own; unless its worker has come back meanwhile."""
         with transaction.atomic():
-            run, now = lock_with_parent(seen.pk)
+            run, now = Run.objects.lock(seen.pk)
             if run.fence != seen.fence or run.leased_by is None or run.wake_at > now:
                 return
             deaths = run.deaths + run.alone
@@ -226,8 +229,8 @@ class Claimer:
 
         def fail() -> None:
             with transaction.atomic():
-                held, now = lock_with_parent(run.pk)
-                if held.fence != run.fence:
+                held, now = Run.objects.lock(run.pk)
+                if held.fence != run.fence or held.ended:  # or the answer to this commit was lost
                     return
                 lines = close_step(held, "cancelled", now, ended=True)
                 move(
@@ -247,6 +250,7 @@ class Claimer:
                 ended(held, now)
 
         durably(fail)
+        tell_of(run)
         log.error("Run %s cannot be read: %s", run.id, error)
 
 
@@ -268,50 +272,3 @@ def _of_poison(run: Run, deaths: int, now: datetime) -> str:
 def suspect_delay(silent: int) -> timedelta:
     """None after the first silent end, then a second, doubling up to half a minute."""
     return timedelta(seconds=0 if silent <= 1 else min(2.0 ** (silent - 2), 30.0))
-
-
-def _may_go_on(run: Run, entries: list[LedgerEntry], now: datetime) -> bool:
-    """Whether what a waiting run waits for is complete and effective; if not, it parks again, silently."""
-    awaited = [entry for entry in entries if entry.awaited]
-    for entry in awaited:
-        if entry.kind == INTERRUPT and entry.status == OPEN and _passed(entry.due_at, now):
-            entry.expire(run, now)
-        elif entry.kind in (SIGNAL, TIMER) and entry.status == OPEN:
-            entry.look(now)
-    if all(_ready(entry, now) for entry in awaited):
-        return True
-    Run.objects.filter(pk=run.pk).update(wake_at=next_look(awaited, now))
-    return False
-
-
-def next_look(awaited: list[LedgerEntry], now: datetime) -> datetime | None:
-    """The earliest open deadline; and only if every one is answered, the latest moment they become effective."""
-    moments = [
-        entry.due_at for entry in awaited if entry.status in (OPEN, IN_DOUBT) and entry.due_at is not None
-    ]
-    if all(entry.status not in (OPEN, IN_DOUBT) for entry in awaited):
-        pending = [entry.effective_at for entry in awaited if entry.taken_at is None and entry.effective_at]
-        if pending:
-            moments.append(max(pending))
-    return min(moments, default=None)
-
-
-def _ready(entry: LedgerEntry, now: datetime) -> bool:
-    if entry.kind == EFFECT and entry.status == OPEN:
-        return entry.tried_at is None or _passed(entry.due_at, now)
-    if entry.status in (OPEN, IN_DOUBT):
-        return False
-    return entry.effective_at is None or entry.effective_at <= now
-
-
-def _passed(moment: datetime | None, now: datetime) -> bool:
-    return moment is not None and moment <= now
-
-
-def _take_answers(entries: list[LedgerEntry], now: datetime) -> list[list[object]]:
-    """Stamp what is answered and effective; from here on it cannot be undone."""
-    taken = [e for e in entries if e.taken_at is None and e.status not in (OPEN, IN_DOUBT) and _ready(e, now)]
-    for entry in taken:
-        entry.taken_at = now
-    LedgerEntry.objects.filter(pk__in=[entry.pk for entry in taken]).update(taken_at=now)
-    return [line_of(entry) for entry in taken]

@@ -30,9 +30,9 @@ from runs.core.outcomes import (
     Waits,
 )
 from runs.core.questions import Questions
+from runs.engine.awaited import next_look
 from runs.engine.boundaries import boundary
 from runs.engine.carrying import do_async, do_now
-from runs.engine.claim import next_look
 from runs.engine.compensating import Compensating
 from runs.engine.durably import durably_or_lost
 from runs.engine.lease import Lease

@@ -14,7 +14,7 @@ import uuid
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Case, Q, Value, When
+from django.db.models import Case, Q, QuerySet, Value, When
 from django.utils.translation import gettext_lazy as _
 
 from runs import chores, hooks
@@ -24,6 +24,7 @@ from runs.core.words import storable_text
 from runs.engine import clock
 from runs.engine.boundaries import boundary
 from runs.engine.durably import durably
+from runs.engine.telling import tell_all
 from runs.errors import Conflict, told
 from runs.models.blob import Blob, BlobUse
 from runs.models.checkpoint import Checkpoint
@@ -34,15 +35,18 @@ from runs.models.run import Run
 from runs.models.signal import Signal
 from runs.models.statuses import LIVE
 from runs.models.tombstone import ERASED, Tombstone
+from runs.models.untold_end import UntoldEnd
 
 FORMAT = 1
-AT_A_TIME = 500  # rows of each kind that one transaction empties
+AT_A_TIME = 250  # rows of each kind that one transaction empties
 LONGEST_SECONDS = 20.0  # of one call; well below a chore's lease
 
 
 def erase(run: Run, reason: str, by: str) -> Tombstone:
     """The verb; its docstring is at Run.erase."""
     top = run.root
+    for parent in set(_untold(top).values_list("parent", flat=True)):
+        tell_all(parent)
     durably(lambda: _begin(top, reason, by))
     boundary("erasure begun")
     go_on(top)
@@ -77,7 +81,8 @@ def _begin(top_id: uuid.UUID, reason: str, by: str) -> None:
             told(_("Run %(run)s is kept, and so is its family; release it first."), run=top.short_id)
         )
     family = Run.objects.filter(root=top.pk)
-    if (alive := family.filter(Q(status__in=LIVE) | Q(cascade_at__isnull=False)).first()) is not None:
+    not_done = Q(status__in=LIVE) | Q(cascade_at__isnull=False) | Q(untold_end__isnull=False)
+    if (alive := family.filter(not_done).first()) is not None:
         raise Conflict(
             told(
                 _("Run %(run)s of the family is %(word)s, and not done with; only what has ended is erased."),
@@ -105,6 +110,10 @@ def _begin(top_id: uuid.UUID, reason: str, by: str) -> None:
         head=top.head,
         go_on_at=now + chores.LEASE,
     )
+
+
+def _untold(top: uuid.UUID) -> QuerySet[UntoldEnd]:
+    return UntoldEnd.objects.filter(child__root=top)
 
 
 def _next_of_family(top: uuid.UUID, after: uuid.UUID) -> uuid.UUID | None:
@@ -179,16 +188,27 @@ def _keys(rows: object) -> list[int]:
     return list(rows.order_by("pk").values_list("pk", flat=True)[:AT_A_TIME])
 
 
-@transaction.atomic
 def _seal(run_id: uuid.UUID) -> bool:
-    """Nothing is left: its tombstone says so, and holds what remains. False when a late row came first."""
-    run, now = Run.objects.lock(run_id)  # waits for whoever still adds a row
-    if _empty_some(run_id):
-        return False
-    Run.objects.filter(pk=run.pk).update(labels="{}", error="")
-    sealed = {"rest": rest_of(run), "erased_at": now, "go_on_at": None}
-    Tombstone.objects.under_way().filter(run=run).update(**sealed)
+    """Nothing is left: its tombstone says so, and holds what remains. False when a late row came first.
+
+    What remains may be long, and is read before the lock: of an erased run no row changes any more, and that none was
+    added is seen by their number.
+    """
+    unlocked = Run.objects.get(pk=run_id)
+    many, rest = _many(unlocked), rest_of(unlocked)
+    boundary("erasure seals")
+    with transaction.atomic():
+        run, now = Run.objects.lock(run_id)  # waits for whoever still adds a row
+        if _empty_some(run_id) or _many(run) != many:
+            return False
+        Run.objects.filter(pk=run.pk).update(labels="{}", error="")
+        sealed = {"rest": rest, "erased_at": now, "go_on_at": None}
+        Tombstone.objects.under_way().filter(run=run).update(**sealed)
     return True
+
+
+def _many(run: Run) -> tuple[str, int, int]:
+    return run.head, Checkpoint.objects.filter(run=run).count(), LedgerEntry.objects.filter(run=run).count()
 
 
 def rest_of(run: Run) -> str:

@@ -1,55 +1,34 @@
-"""What the end of a run means to its family: its parent is told, the next child's turn comes, its children end too.
+"""What the end of a run means to its family: word is left for its parent, and its children are to end too.
 
-Lock order: ancestors before descendants. So whoever may end a run locks its parent first (`lock_with_parent`), and a
-run's children are cancelled later, in transactions of their own, by whoever does chores.
+Lock order: ancestors before descendants. So a run's parent is told after its end (telling.py), and its children are
+cancelled later, in transactions of their own, by whoever does chores.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import QuerySet
 
 from runs import chores, hooks
-from runs.core import codec
 from runs.engine import clock, sql
 from runs.engine.announce import announce
 from runs.engine.boundaries import boundary
 from runs.engine.durably import durably
-from runs.models.entry import CHILD, DONE, OPEN, LedgerEntry, wake
-from runs.models.fan_out import FanOut
+from runs.engine.telling import BY, leave_word, tell
 from runs.models.run import Run, RunQuerySet
-from runs.models.statuses import CANCELLED, FAILED, LIVE
+from runs.models.statuses import CANCELLED, LIVE
 
 AT_A_TIME = 25  # children cancelled in one transaction
 LONGEST_SECONDS = 20.0  # of one chore; well below its lease
 
-BY = "family"  # who answers, and who cancels
-
-
-def lock_with_parent(run_id: uuid.UUID) -> tuple[Run, datetime]:
-    """As Run.objects.lock, for a transaction that may end the run. Raises Missing."""
-    parent_id = Run.objects.filter(pk=run_id).values_list("parent_id", flat=True).first()  # it never changes
-    parent = None if parent_id is None else lock_parent(parent_id)
-    run, now = Run.objects.lock(run_id)
-    if parent is not None:
-        run.parent = parent
-    return run, now
-
-
-def lock_parent(parent_id: uuid.UUID) -> Run:
-    """For the transaction in which its child ends; the child is locked after it."""
-    return Run.objects.select_for_update(of=("self",)).get(pk=parent_id)
-
 
 def ended(run: Run, now: datetime) -> None:
-    """In the transaction that ended the run, last; `run.parent` was read under its lock, which came first."""
+    """In the transaction that ended the run, last."""
     if run.parent_id is not None and not run.told:
-        _tell_parent(run, now)
+        leave_word(run, now)
     leave_children(run, now)
     hooks.run_ended.send(sender=Run, run=run, now=now)
 
@@ -60,48 +39,6 @@ def leave_children(run: Run, now: datetime) -> None:
         run.cascade_at = now
         Run.objects.filter(pk=run.pk).update(cascade_at=now)
         announce()
-
-
-def _tell_parent(run: Run, now: datetime) -> None:
-    """Once, also if the run is repaired and ends again: what the parent was told, it may have gone on with."""
-    parent, run.told = run.parent, run.status
-    Run.objects.filter(pk=run.pk).update(told=run.told)
-    if run.fan_out_id is not None:
-        answered = _count(run, parent, now)
-    else:
-        answered = answer(LedgerEntry.objects.filter(child=run), end_of(run), now)
-    if answered:
-        wake(parent, now)
-
-
-def _count(run: Run, parent: Run, now: datetime) -> int:
-    """One more of many has ended; only the last one answers the entry."""
-    fan_out = FanOut.objects.get(pk=run.fan_out_id)
-    fan_out.count(run)
-    if run.detached or not (parent.ended or parent.ending):
-        fan_out.release(now)
-    fan_out.save()
-    if fan_out.ended < fan_out.total:
-        return 0
-    return answer(LedgerEntry.objects.filter(pk=fan_out.entry_id), fan_out.counts, now)
-
-
-def end_of(child: Run) -> dict[str, str]:
-    """What its parent was told. The final state is not in it: it stands in the child's own rows, under its head."""
-    return {
-        "run": str(child.pk),
-        "status": child.told,
-        "error_kind": child.error_kind,
-        "error": child.error if child.told == FAILED else "",
-        "head": child.head,
-    }
-
-
-def answer(entries: QuerySet[LedgerEntry], result: Mapping[str, object], now: datetime) -> int:
-    """Give those that are open their one answer, under the lock of their run; how many they were."""
-    still_open = entries.filter(kind=CHILD, status=OPEN)
-    answered = {"answered_at": now, "answered_by": BY, "effective_at": now}
-    return still_open.update(status=DONE, result=codec.dumps(result), **answered)
 
 
 # -- what a run leaves behind
@@ -124,6 +61,7 @@ def cancel_children(run_id: uuid.UUID, most: int | None = None) -> None:
         cancelled = durably(lambda: _cancel_some(run_id))
         boundary("cascaded")
         if not cancelled:
+            tell(run_id)  # if the answer to a commit was lost, nobody has
             return
         done += cancelled
     durably(lambda: Run.objects.filter(pk=run_id, cascade_at__isnull=False).update(cascade_at=clock.now()))
@@ -142,7 +80,6 @@ def _cancel_some(run_id: uuid.UUID) -> int:
             list(_left_behind(run).select_for_update(of=("self",)).order_by("id")[:AT_A_TIME]) if over else []
         )
         for child in some:
-            child.parent = run
             reason = f"Its parent, run {run.short_id}, is {run.ending or run.status}."
             if undone and compensating.is_needed(child.pk):
                 compensating.begin(child, now, CANCELLED, actor=BY, reason=reason)

@@ -13,8 +13,9 @@ from runs.core.retry import Retry
 from runs.engine import compensating
 from runs.engine.closing import close_step, lines_of
 from runs.engine.durably import durably
-from runs.engine.family import ended, lock_with_parent
+from runs.engine.family import ended
 from runs.engine.lease import Lease
+from runs.engine.telling import tell
 from runs.engine.transition import move
 from runs.models import statuses
 from runs.models.entry import LedgerEntry
@@ -28,7 +29,7 @@ def take_from_stuck(lease: Lease, error: str) -> None:
 
     def take() -> None:
         with transaction.atomic():
-            run, now = lock_with_parent(lease.run_id)
+            run, now = Run.objects.lock(lease.run_id)
             if run.fence != lease.fence or run.status != statuses.RUNNING:
                 return
             common = {"actor": lease.worker, "reason": error, "fence": run.fence + 1, "leased_by": None}
@@ -55,6 +56,8 @@ def take_from_stuck(lease: Lease, error: str) -> None:
             ended(run, now)
 
     durably(take)
+    if lease.parent_id is not None:
+        tell(lease.parent_id)
 
 
 def _retry_of(lease: Lease) -> Retry:

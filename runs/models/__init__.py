@@ -12,6 +12,7 @@ from runs.models.schedule import Schedule
 from runs.models.signal import Signal
 from runs.models.tombstone import Tombstone
 from runs.models.tool_rate import ToolRate
+from runs.models.untold_end import UntoldEnd
 from runs.models.worker import GraphVersion, Worker
 
 __all__ = [
@@ -31,5 +32,6 @@ __all__ = [
     "Signal",
     "Tombstone",
     "ToolRate",
+    "UntoldEnd",
     "Worker",
 ]

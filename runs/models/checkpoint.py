@@ -19,6 +19,7 @@ KINDS = (
     "hand_back",
     "migrate",
     "compensate",
+    "settle",
 )
 
 

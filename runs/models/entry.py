@@ -7,6 +7,7 @@ from typing import Any  # requests and results are any JSON
 
 from django.db import models
 from django.db.models import Case, Exists, F, OuterRef, Q, Value, When
+from django.utils.translation import gettext_lazy as _
 
 from runs import hooks
 from runs.conf import conf
@@ -15,7 +16,7 @@ from runs.core import ledger as core_ledger
 from runs.core.words import storable_text
 from runs.engine import blobs
 from runs.engine.announce import announce
-from runs.errors import Conflict, Invalid, TooEarly
+from runs.errors import Conflict, Invalid, TooEarly, told
 from runs.models.rules import Rule
 from runs.models.run import Run
 from runs.models.signal import Signal
@@ -27,6 +28,7 @@ ENTRY_KINDS = (EFFECT, INTERRUPT, VALUE, SIGNAL, TIMER, CHILD)
 OPEN, DONE, IN_DOUBT = "open", "done", "in_doubt"
 COMPENSATED = "compensated"
 ENTRY_STATUSES = (OPEN, DONE, "failed", IN_DOUBT, COMPENSATED, "cancelled")
+_NOT_OPEN = _("%(what)s: it is not open any more.")
 
 
 class LedgerEntryQuerySet(models.QuerySet["LedgerEntry"]):
@@ -181,7 +183,7 @@ class LedgerEntry(models.Model):
             approval_head=approval_head,
         )
         if changed != 1:
-            raise Conflict(f"{self.name}: it is not open any more.")
+            raise Conflict(told(_NOT_OPEN, what=self.name))
         self.refresh_from_db()
         wake(run, effective_at)
 
@@ -208,7 +210,7 @@ class LedgerEntry(models.Model):
             approved_digest=approved,
         )
         if changed != 1:
-            raise Conflict(f"{self.name}: it is not open any more.")
+            raise Conflict(told(_NOT_OPEN, what=self.name))
         self.refresh_from_db()
         hooks.interrupt_closed.send(sender=LedgerEntry, run=run, entry=self, outcome=outcome, now=now)
         return outcome
@@ -223,7 +225,7 @@ class LedgerEntry(models.Model):
         if came is not None:
             self._close(now, came.by, status=DONE, result=came.payload)
             if Signal.objects.unread().filter(pk=came.pk).update(consumed_by=self) != 1:
-                raise Conflict(f"{self.key}: its signal was read in the meantime.")
+                raise Conflict(told(_("%(what)s: its signal was read in the meantime."), what=self.key))
         elif self.due_at is not None and self.due_at <= now and self.kind == TIMER:
             self._close(now, "the clock", status=DONE, result="null")
         elif self.due_at is not None and self.due_at <= now:
@@ -233,15 +235,15 @@ class LedgerEntry(models.Model):
     def _close(self, now: datetime, by: str, **changes: Any) -> None:
         changes |= {"answered_at": now, "answered_by": by, "effective_at": now}
         if LedgerEntry.objects.filter(pk=self.pk, status=OPEN).update(**changes) != 1:
-            raise Conflict(f"{self.key}: it is not open any more.")
+            raise Conflict(told(_NOT_OPEN, what=self.key))
         self.refresh_from_db()
 
     def reopen(self, run: Run, now: datetime) -> str:
         """Undo an answer that nothing has taken; "open", or "expired" when its deadline has passed meanwhile."""
         if self.settles_id is not None:
-            raise Conflict("A settlement cannot be undone: the call it speaks of is settled.")
+            raise Conflict(_("A settlement cannot be undone: the call it speaks of is settled."))
         if run.ended or run.ending or run.step + 1 != self.step:
-            raise Conflict(f"Too late to undo: run {run.short_id} is {run.status} and has left that step.")
+            raise Conflict(told(_("Too late to undo: run %(run)s has left that step."), run=run.short_id))
         changed = LedgerEntry.objects.filter(pk=self.pk, status=DONE, taken_at=None).update(
             status=OPEN,
             result=None,
@@ -253,7 +255,11 @@ class LedgerEntry(models.Model):
         )
         if changed != 1:
             raise Conflict(
-                f"Too late to undo: run {run.short_id} has taken the answer and begun {run.node!r}."
+                told(
+                    _("Too late to undo: run %(run)s has taken the answer and begun “%(node)s”."),
+                    run=run.short_id,
+                    node=run.node,
+                )
             )
         self.refresh_from_db()
         if self.due_at is not None and self.due_at <= now:
@@ -270,23 +276,34 @@ class LedgerEntry(models.Model):
         """
         still_open = LedgerEntry.objects.filter(pk=self.pk, status=OPEN, due_at__gt=now)
         if still_open.update(due_at=due_at) != 1:
-            raise Conflict(f"{self.name}: it is not open any more, or its deadline has passed.")
+            raise Conflict(
+                told(_("%(what)s: it is not open any more, or its deadline has passed."), what=self.name)
+            )
         self.refresh_from_db()
         wake(run, due_at)
 
     def settle(self, run: Run, by: str, outcome: str, result: Any, reason: str, now: datetime) -> None:
         """Say what became of an effect in doubt: happened, not_happened or give_up (DESIGN section 6).
 
-        Raises Conflict unless it is in doubt, TooEarly while an earlier call may still be under way.
+        Where the run has ended, a checkpoint says so: no later one would. Raises Conflict unless it is in doubt,
+        TooEarly while an earlier call may still be under way.
         """
         if self.status != IN_DOUBT:
             raise Conflict(
-                f"{self.key} is {self.status.replace('_', ' ')}; only what is in doubt is settled."
+                told(
+                    _("%(what)s is not in doubt (%(status)s); only what is in doubt is settled."),
+                    what=self.key,
+                    status=self.status,
+                )
             )
         if self.due_at is not None and self.due_at > now:
             moment = self.due_at.strftime("%H:%M:%S UTC")
             raise TooEarly(
-                f"{self.key}: the earlier call may be under way until {moment}; settle it after that."
+                told(
+                    _("%(what)s: the earlier call may be under way until %(moment)s; settle it after that."),
+                    what=self.key,
+                    moment=moment,
+                )
             )
         changes = core_ledger.settled(
             core_ledger.Entry("", "", "", "", "", error=self.error), outcome, result
@@ -300,27 +317,32 @@ class LedgerEntry(models.Model):
         if reason:
             changes["error"] = storable_text(f"{self.error} Settled by {by}: {reason}".strip())
         if LedgerEntry.objects.filter(pk=self.pk, status=IN_DOUBT).update(**changes) != 1:
-            raise Conflict(f"{self.key} was settled in the meantime.")
+            raise Conflict(told(_("%(what)s was settled in the meantime."), what=self.key))
         if self.compensates_id is not None and changes["status"] == DONE:
             undone = LedgerEntry.objects.filter(pk=self.compensates_id, status=DONE)
             if undone.update(status=COMPENSATED) != 1:
-                raise Conflict(f"{self.key}: what it undoes is not done.")
+                raise Conflict(told(_("%(what)s: what it undoes is not done."), what=self.key))
         self.refresh_from_db()
+        if run.ended:
+            from runs.engine.closing import line_of
+            from runs.engine.transition import SETTLE, move
+
+            move(run, SETTLE, now, actor=by, reason=reason, lines=[line_of(self)])
 
     def _settle_by_answer(self, run: Run, result: dict[str, Any], by: str, now: datetime) -> None:
         said = result.get("payload")
         if not isinstance(said, dict) or said.get("outcome") not in ("happened", "not_happened", "give_up"):
             raise Invalid(
-                "Say what happened: outcome is happened, not_happened or give_up.",
-                {"$.outcome": ["Choose happened, not_happened or give_up."]},
+                _("Say what happened: outcome is happened, not_happened or give_up."),
+                {"$.outcome": [_("Choose happened, not_happened or give_up.")]},
             )
         doubted = LedgerEntry.objects.get(pk=self.settles_id)
         doubted.settle(run, by, said["outcome"], said.get("result"), str(result.get("reason") or ""), now)
 
 
-def wake(run: Run, at: datetime | None) -> None:
-    """An answer was accepted: counted, and a run that waits looks at the latest at `at`. Others keep their time."""
-    changes: dict[str, Any] = {"answers": F("answers") + 1}
+def wake(run: Run, at: datetime | None, answers: int = 1) -> None:
+    """Answers were accepted: counted, and a run that waits looks at the latest at `at`. Others keep their time."""
+    changes: dict[str, Any] = {"answers": F("answers") + answers}
     if run.status == "waiting" and at is not None:
         changes["wake_at"] = Case(When(wake_at__lt=at, then=F("wake_at")), default=Value(at))
     Run.objects.filter(pk=run.pk).update(**changes)

@@ -8,6 +8,7 @@ from django.db import models
 
 from runs.models.run import Run
 from runs.models.statuses import CANCELLED, COMPLETED, CREATED, FAILED
+from runs.models.untold_end import UntoldEnd
 
 
 class FanOut(models.Model):
@@ -41,15 +42,28 @@ class FanOut(models.Model):
 
     def count(self, child: Run) -> None:
         """One child has ended."""
-        self.completed += child.status == COMPLETED
-        self.failed += child.status == FAILED
-        self.cancelled += child.status == CANCELLED
+        self.completed += child.told == COMPLETED
+        self.failed += child.told == FAILED
+        self.cancelled += child.told == CANCELLED
         self.passed += child.item < self.released
 
-    def release(self, now: datetime) -> None:
-        """Let the next ones begin, as far as there is room. One that was cancelled before its turn is passed over."""
-        while self.free and self.released < self.started:
-            waiting = Run.objects.filter(fan_out=self, item=self.released, status=CREATED, wake_at=None)
-            began = waiting.update(wake_at=now)
-            self.released += 1
-            self.passed += not began
+    def release(self, now: datetime) -> int:
+        """Let the next ones begin, as far as there is room; how many began.
+
+        One that was cancelled before its turn is passed over: if its end was counted already, its place is free again,
+        else it will be with that.
+        """
+        began = 0
+        while (room := self.free) and self.released < self.started:
+            waiting = Run.objects.filter(fan_out=self, item__gte=self.released, status=CREATED, wake_at=None)
+            items = list(waiting.order_by("item").values_list("item", flat=True)[:room])
+            turn = range(self.released, items[-1] + 1 if len(items) == room else self.started)
+            now_began = waiting.filter(item__in=items).update(wake_at=now)
+            self.released = turn.stop
+            if over := len(turn) - now_began:
+                untold = UntoldEnd.objects.filter(
+                    child__fan_out=self, child__item__gte=turn.start, child__item__lt=turn.stop
+                )
+                self.passed += over - untold.count()
+            began += now_began
+        return began

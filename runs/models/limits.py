@@ -9,12 +9,14 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
 from django.db import connection, models
-from django.db.models import Count, Q
+from django.db.models import Count, Q, Value
+from django.utils.translation import gettext_lazy as _
 
 from runs import secrets
+from runs.core.rate import Window
 from runs.core.words import is_storable
 from runs.engine import clock
-from runs.errors import Conflict, Invalid, Missing
+from runs.errors import Conflict, Invalid, Missing, joined, told
 from runs.models.run import LONGEST_LANE, LONGEST_REASON, Run, RunQuerySet
 from runs.models.statuses import CREATED, RUNNING
 
@@ -60,7 +62,8 @@ class QueueLimitQuerySet(models.QuerySet["QueueLimit"]):
         try:
             made.full_clean(validate_unique=False)
         except ValidationError as error:
-            raise Invalid(f"Queue {queue!r}: {' '.join(error.messages)}", error.message_dict) from error
+            fault = told(_("Queue %(queue)s: %(faults)s"), queue=queue, faults=" ".join(error.messages))
+            raise Invalid(fault, error.message_dict) from error
         values = {name: getattr(made, name) for name in NUMBERS}
         return self.update_or_create(queue=queue, defaults=values)[0]
 
@@ -68,22 +71,25 @@ class QueueLimitQuerySet(models.QuerySet["QueueLimit"]):
 class QueueLimit(models.Model):
     queue = models.CharField(max_length=50, unique=True)
     at_once = models.PositiveIntegerField(
-        null=True, blank=True, validators=[MinValueValidator(1)], help_text="Runs driven at a time."
+        null=True, blank=True, validators=[MinValueValidator(1)], help_text=_("Runs driven at a time.")
     )
     at_once_a_lane = models.PositiveIntegerField(
-        null=True, blank=True, validators=[MinValueValidator(1)], help_text="The same of each lane."
+        null=True, blank=True, validators=[MinValueValidator(1)], help_text=_("The same of each lane.")
     )
     starts = models.PositiveIntegerField(
-        null=True, blank=True, validators=[MinValueValidator(1)], help_text="Runs that begin in a period."
+        null=True, blank=True, validators=[MinValueValidator(1)], help_text=_("Runs that begin in a period.")
     )
     starts_a_lane = models.PositiveIntegerField(
-        null=True, blank=True, validators=[MinValueValidator(1)], help_text="The same of each lane."
+        null=True, blank=True, validators=[MinValueValidator(1)], help_text=_("The same of each lane.")
     )
     per_seconds = models.PositiveIntegerField(
-        default=60, validators=[MinValueValidator(1)], help_text="How long the period is."
+        default=60, validators=[MinValueValidator(1)], help_text=_("How long the period is.")
     )
     free_at = models.DateTimeField(
-        default=NEVER, editable=False, help_text="When the starts so far are made up for."
+        default=NEVER, editable=False, help_text="From when on one more may start."
+    )
+    window = models.TextField(
+        default="", db_default="", editable=False, help_text="The starts that still count."
     )
 
     objects = QueueLimitQuerySet.as_manager()
@@ -97,9 +103,22 @@ class QueueLimit(models.Model):
     def __str__(self) -> str:
         return self.queue
 
+    def save(self, *args: Any, **more: Any) -> None:
+        """Other numbers hold at once, also for what has started before."""
+        now = clock.now()
+        self.free_at = self._free_at(self.starts, self.window, now)
+        if more.get("update_fields") is not None:
+            more["update_fields"] = {*more["update_fields"], "free_at"}
+        super().save(*args, **more)
+        if self.starts_a_lane is not None:
+            for use in self.uses.filter(idle_at__gt=now):
+                use.free_at = self._free_at(self.starts_a_lane, use.window, now)
+                use.idle_at = now + timedelta(seconds=self.per_seconds)
+                use.save(update_fields=["free_at", "idle_at"])
+
     def clean(self) -> None:
         if all(getattr(self, name) is None for name in NUMBERS[:-1]):
-            raise ValidationError("Give at least one number, or remove the limit.")
+            raise ValidationError(_("Give at least one number, or remove the limit."))
 
     def room(self, now: datetime) -> Room:
         """By what is committed: under the lock of this row, and counted after it, nobody else takes one meanwhile."""
@@ -111,9 +130,8 @@ class QueueLimit(models.Model):
             by_lane = driven.exclude(lane="").order_by().values_list("lane").annotate(runs=Count("pk"))
             full = [lane for lane, runs in by_lane if runs >= self.at_once_a_lane]
         if self.starts_a_lane is not None:
-            late = now + self._slack(self.starts_a_lane)
-            spent = self.uses.filter(free_at__gt=late).exclude(lane="").values_list("lane", flat=True)
-        may_start = self.starts is None or self.free_at <= now + self._slack(self.starts)
+            spent = self.uses.filter(free_at__gt=now).exclude(lane="").values_list("lane", flat=True)
+        may_start = self.starts is None or self.free_at <= now
         return Room(room, may_start, frozenset(full), frozenset(spent))
 
     def next_of(self, runs: RunQuerySet, now: datetime, order: list[str]) -> Run | None:
@@ -136,12 +154,19 @@ class QueueLimit(models.Model):
     def took(self, lane: str, starts: bool, now: datetime) -> None:
         """Count a claim; `starts`: it is the run's first one."""
         if starts and self.starts is not None:
-            self.free_at = max(self.free_at, now) + self._each(self.starts)
-            QueueLimit.objects.filter(pk=self.pk).update(free_at=self.free_at)
-        use, _ = LaneUse.objects.get_or_create(limit=self, lane=lane, defaults={"served_at": now})
+            self.window = Window.read(self.window).count(self.starts, self.per_seconds, now).text
+            self.free_at = self._free_at(self.starts, self.window, now)
+            QueueLimit.objects.filter(pk=self.pk).update(window=self.window, free_at=self.free_at)
+        use, _made = LaneUse.objects.get_or_create(limit=self, lane=lane, defaults={"served_at": now})
+        changes = {"served_at": now}
         if starts and self.starts_a_lane is not None:
-            use.free_at = max(use.free_at, now) + self._each(self.starts_a_lane)
-        LaneUse.objects.filter(pk=use.pk).update(served_at=now, free_at=use.free_at)
+            window = Window.read(use.window).count(self.starts_a_lane, self.per_seconds, now).text
+            changes |= {"window": window, "free_at": self._free_at(self.starts_a_lane, window, now)}
+            changes["idle_at"] = now + timedelta(seconds=self.per_seconds)
+        LaneUse.objects.filter(pk=use.pk).update(**changes)
+
+    def _free_at(self, starts: int | None, window: str, now: datetime) -> datetime:
+        return NEVER if starts is None else Window.read(window).free_at(starts, self.per_seconds, now)
 
     def _lanes(self, now: datetime) -> list[str]:
         """Those with a due run, the one that was served longest ago first; runs without a lane are one of them."""
@@ -152,21 +177,18 @@ class QueueLimit(models.Model):
         served = dict(self.uses.values_list("lane", "served_at")) if len(lanes) > 1 else {}
         return sorted(lanes, key=lambda lane: (served.get(lane, NEVER), lane))
 
-    def _each(self, number: int) -> timedelta:
-        return timedelta(seconds=self.per_seconds) / number
-
-    def _slack(self, number: int) -> timedelta:
-        """How far ahead the starts so far may reach while one more still fits into the period."""
-        return timedelta(seconds=self.per_seconds) - self._each(number)
-
 
 class LaneUse(models.Model):
-    """When a lane of a limited queue was served, so that the next one is another's."""
+    """When a lane of a limited queue was served, so that the next one is another's, and what has started in it."""
 
     limit = models.ForeignKey(QueueLimit, on_delete=models.CASCADE, related_name="uses", db_index=False)
     lane = models.CharField(max_length=LONGEST_LANE, blank=True)
     served_at = models.DateTimeField()
-    free_at = models.DateTimeField(default=NEVER)
+    free_at = models.DateTimeField(default=NEVER, help_text="From when on one more may start.")
+    window = models.TextField(default="", db_default="", help_text="The starts that still count.")
+    idle_at = models.DateTimeField(
+        default=NEVER, db_default=Value(NEVER), help_text="From when on none of them counts."
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["limit", "lane"], name="lane_use_once")]
@@ -176,8 +198,8 @@ class LaneUse(models.Model):
 
     @classmethod
     def forget_old(cls, now: datetime) -> None:
-        """Lanes that were not served for a day."""
-        cls.objects.filter(served_at__lt=now - timedelta(days=1), free_at__lt=now).delete()
+        """Lanes that were not served for a day, and of whose starts none counts any more."""
+        cls.objects.filter(served_at__lt=now - timedelta(days=1), idle_at__lt=now).delete()
 
 
 class GraphStopQuerySet(models.QuerySet["GraphStop"]):
@@ -187,24 +209,31 @@ class GraphStopQuerySet(models.QuerySet["GraphStop"]):
         defaults: dict[str, Any] = {"by": by[:200], "reason": reason, "at": clock.now()}
         made, new = self.get_or_create(graph=graph, defaults=defaults)
         if not new:
-            raise Conflict(f"Graph {graph} was stopped by {made.by} already: {made.reason}")
+            raise Conflict(
+                told(
+                    _("Graph %(graph)s was stopped by %(who)s already: %(reason)s"),
+                    graph=graph,
+                    who=made.by,
+                    reason=made.reason,
+                )
+            )
         return made
 
     def refuse_unfit(self, graph: str, reason: str) -> None:
         """Raises Invalid naming the fields that do not fit."""
         said = {}
         if not graph.strip() or len(graph) > 100 or not is_storable(graph):
-            said["graph"] = ["Give the name of a graph."]
+            said["graph"] = [_("Give the name of a graph.")]
         if not reason.strip() or len(reason) > LONGEST_REASON or not is_storable(reason):
-            said["reason"] = [f"Say why, in at most {LONGEST_REASON} characters."]
+            said["reason"] = [told(_("Say why, in at most %(most)s characters."), most=LONGEST_REASON)]
         if said:
-            raise Invalid(" ".join(f"{name}: {' '.join(words)}" for name, words in said.items()), said)
+            raise Invalid(joined([word for words in said.values() for word in words]), said)
         secrets.refuse(graph, "graph")
         secrets.refuse(reason, "reason")
 
     def lift(self, graph: str) -> None:
         if not self.filter(graph=graph).delete()[0]:
-            raise Missing(f"Graph {graph!r} is not stopped.")
+            raise Missing(told(_("Graph %(graph)s is not stopped."), graph=graph))
 
 
 class GraphStop(models.Model):

@@ -127,7 +127,7 @@ class Run(models.Model):
         max_length=12,
         blank=True,
         default="",
-        help_text="The status that its parent was told, once, at its end.",
+        help_text="The status that its parent was told, once, after its end.",
     )
     cascade_at = models.DateTimeField(
         null=True, blank=True, help_text="It has ended: when to go on cancelling what it leaves behind."
@@ -275,12 +275,12 @@ class Run(models.Model):
         """
         from runs.engine import compensating
         from runs.engine.closing import close_step
-        from runs.engine.family import cancel_children, ended, lock_with_parent
+        from runs.engine.family import cancel_children, ended
         from runs.engine.transition import move
 
         _refuse_unfit(reason, "cancelled")
         with transaction.atomic():
-            run, now = lock_with_parent(self.pk)
+            run, now = Run.objects.lock(self.pk)
             if run.status not in LIVE:
                 raise Conflict(
                     told(

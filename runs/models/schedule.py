@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, models, transaction
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from runs import secrets
 from runs.core import codec, recurring
@@ -17,11 +18,12 @@ from runs.core.errors import DurableError
 from runs.core.recurring import CATCH_UP, LONGEST_CRON, LONGEST_NAME, Recurrence
 from runs.core.words import storable_text
 from runs.engine import clock
-from runs.errors import Conflict, Invalid, Refusal
+from runs.errors import Conflict, Invalid, Refusal, joined, told
 from runs.models.run import Run
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
+    from django.utils.functional import Promise
 
     from runs.core.graph import Graph
     from runs.engine.starting import Start
@@ -64,21 +66,21 @@ class ScheduleQuerySet(models.QuerySet["Schedule"]):
 
 
 class Schedule(models.Model):
-    graph = models.CharField(max_length=100, help_text="A run of its newest version starts at each slot.")
-    name = models.CharField(max_length=LONGEST_NAME, help_text="It stands in the keys of the runs.")
+    graph = models.CharField(max_length=100, help_text=_("A run of its newest version starts at each slot."))
+    name = models.CharField(max_length=LONGEST_NAME, help_text=_("It stands in the keys of the runs."))
     cron = models.CharField(
         max_length=LONGEST_CRON,
-        help_text="Minute, hour, day of the month, month, day of the week: 30 2 * * 1-5.",
+        help_text=_("Minute, hour, day of the month, month, day of the week: 30 2 * * 1-5."),
     )
     zone = models.CharField(
-        "time zone", max_length=LONGEST_ZONE, default="UTC", help_text="Such as Europe/Berlin."
+        "time zone", max_length=LONGEST_ZONE, default="UTC", help_text=_("Such as Europe/Berlin.")
     )
-    input = models.TextField(default="{}", blank=True, help_text="The first state of each run, as JSON.")
+    input = models.TextField(default="{}", blank=True, help_text=_("The first state of each run, as JSON."))
     slot_field = models.CharField(
         max_length=LONGEST_FIELD,
         blank=True,
         default="",
-        help_text="The field of the state that gets the moment at which the run was due; or none.",
+        help_text=_("The field of the state that gets the moment at which the run was due; or none."),
     )
     catch_up = models.CharField(
         max_length=10,
@@ -88,27 +90,27 @@ class Schedule(models.Model):
             ("all", "each of them starts a run, the latest so many"),
             ("none", "nothing is started more than five minutes late"),
         ),
-        help_text="When several slots have passed, because no worker was there.",
+        help_text=_("When several slots have passed, because no worker was there."),
     )
     most = models.PositiveSmallIntegerField(
-        "at most", default=10, help_text="So many runs for slots that have passed, where each starts one."
+        "at most", default=10, help_text=_("So many runs for slots that have passed, where each starts one.")
     )
-    declared = models.BooleanField(default=False, help_text="By the graph's author, in code.")
-    version = models.IntegerField(default=0, help_text="The version of the graph that declared it.")
-    done_until = models.DateTimeField(help_text="The slots up to here are dealt with.")
-    due_at = models.DateTimeField(null=True, blank=True, help_text="When a worker should look next.")
-    latest_slot = models.DateTimeField(null=True, blank=True, help_text="The latest that started a run.")
+    declared = models.BooleanField(default=False, help_text=_("By the graph's author, in code."))
+    version = models.IntegerField(default=0, help_text=_("The version of the graph that declared it."))
+    done_until = models.DateTimeField(help_text=_("The slots up to here are dealt with."))
+    due_at = models.DateTimeField(null=True, blank=True, help_text=_("When a worker should look next."))
+    latest_slot = models.DateTimeField(null=True, blank=True, help_text=_("The latest that started a run."))
     paused_at = models.DateTimeField(null=True, blank=True)
     paused_by = models.CharField(max_length=200, blank=True, default="")
-    withdrawn_at = models.DateTimeField(null=True, blank=True, help_text="The code declares it no more.")
-    fault = models.TextField(blank=True, default="", help_text="Why the latest slot has no run yet.")
+    withdrawn_at = models.DateTimeField(null=True, blank=True, help_text=_("The code declares it no more."))
+    fault = models.TextField(blank=True, default="", help_text=_("Why the latest slot has no run yet."))
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         null=True,
         blank=True,
         on_delete=models.PROTECT,
         related_name="schedules",
-        help_text="Who asks for its runs, and may not approve what they do.",
+        help_text=_("Who asks for its runs, and may not approve what they do."),
     )
 
     objects = ScheduleQuerySet.as_manager()
@@ -165,7 +167,8 @@ class Schedule(models.Model):
                 self._start_of(clock.now())
             except (Refusal, DurableError) as error:
                 field = "graph" if isinstance(error, Refusal) and error.status == 404 else "input"
-                faults[field] = [secrets.guard().redact(str(error))]
+                said = error.message if isinstance(error, Refusal) else str(error)
+                faults[field] = [secrets.guard().redact(said)]
         if faults:
             raise ValidationError(faults)
 
@@ -182,9 +185,8 @@ class Schedule(models.Model):
         try:
             self.full_clean()
         except ValidationError as error:
-            raise Invalid(
-                f"Schedule {self.name!r}: {' '.join(error.messages)}", error.message_dict
-            ) from error
+            fault = told(_("Schedule %(name)s: %(faults)s"), name=self.name, faults=" ".join(error.messages))
+            raise Invalid(fault, error.message_dict) from error
         if self.paused_at is None:
             self.due_at = self.recurrence.after(now)
         if self._state.adding:
@@ -192,14 +194,14 @@ class Schedule(models.Model):
             return
         changes = {name: getattr(self, name) for name in (*WRITTEN, "done_until", "due_at", "fault")}
         same = Schedule.objects.filter(pk=self.pk, declared=False, paused_at=self.paused_at)
-        self._change(same.update(**changes), "changed")
+        self._change(same.update(**changes), _("Schedule %(schedule)s was not changed."))
 
     def pause(self, by: str) -> None:
         """No slot starts a run until it is resumed, also not one that a worker is about to start."""
         now = clock.now()
         at_work = Schedule.objects.filter(pk=self.pk, paused_at=None)
         changes = {"paused_at": now, "paused_by": storable_text(by)[:200], "due_at": None}
-        self._change(at_work.update(**changes), "paused")
+        self._change(at_work.update(**changes), _("Schedule %(schedule)s was not paused."))
 
     def resume(self, by: str) -> None:
         """From the next slot on: those that passed meanwhile start nothing."""
@@ -207,15 +209,18 @@ class Schedule(models.Model):
         paused = Schedule.objects.filter(pk=self.pk, paused_at__isnull=False, cron=self.cron, zone=self.zone)
         due = None if self.withdrawn_at is not None else self.recurrence.after(now)
         self._change(
-            paused.update(paused_at=None, paused_by="", done_until=now, due_at=due, fault=""), "resumed"
+            paused.update(paused_at=None, paused_by="", done_until=now, due_at=due, fault=""),
+            _("Schedule %(schedule)s was not resumed."),
         )
         log.info("Schedule %s was resumed by %s", self, by)
 
-    def _change(self, changed: int, what: str) -> None:
+    def _change(self, changed: int, refusal: Promise) -> None:
         self.refresh_from_db()
         if not changed:
-            state = f"paused by {self.paused_by}" if self.paused_at is not None else "not paused"
-            raise Conflict(f"Schedule {self} was not {what}: it is {state} now. Look at it again.")
+            state = _("It is not paused now. Look at it again.")
+            if self.paused_at is not None:
+                state = told(_("It is paused by %(who)s now. Look at it again."), who=self.paused_by)
+            raise Conflict(joined([told(refusal, schedule=str(self)), state]))
 
     def fire(self) -> list[Run]:
         """Start what the slots that have passed owe, one transaction a slot, and set when to look next.
@@ -273,7 +278,9 @@ class Schedule(models.Model):
             given = codec.loads(self.input or "{}")
             if self.slot_field:
                 if not isinstance(given, dict):
-                    raise Invalid(f"The input is {type(given).__name__}; it must be an object.")
+                    raise Invalid(
+                        told(_("The input is %(type)s; it must be an object."), type=type(given).__name__)
+                    )
                 given = {**given, self.slot_field: local}
         labels = {"schedule": self.name, "slot": local.isoformat()}
         return prepare(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any  # payloads are any value
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from runs import secrets
 from runs.conf import conf
@@ -15,7 +16,7 @@ from runs.core.errors import CodecError, Permanent
 from runs.core.waiting import LONGEST_NAME, check_signal_name
 from runs.core.words import is_storable, storable_text
 from runs.engine import blobs
-from runs.errors import Conflict, Invalid
+from runs.errors import Conflict, Invalid, joined, told
 
 if TYPE_CHECKING:
     from runs.models.run import Run
@@ -61,10 +62,6 @@ class Signal(models.Model):
     def __str__(self) -> str:
         return f"{self.run_id} {self.name}"
 
-    def payload_value(self) -> Any:
-        """The payload, decoded; a long one is fetched from its blob."""
-        return codec.loads(blobs.load_text(self.run_id, self.payload, self.name) or "null")
-
 
 class Letter:
     """A signal before it is a row. Raises Invalid for what may not be stored, naming the field or the path."""
@@ -80,8 +77,11 @@ class Letter:
         except CodecError as error:
             raise Invalid(f"Signal {name}: {error}", {error.path: [error.reason]}) from error
         if key is not None and not _is_key(key):
-            said = f"Give 1 to {LONGEST_KEY} characters, neither NUL nor lone surrogates, or leave it out."
-            raise Invalid(f"The signal's key does not fit. {said}", {"key": [said]})
+            said = told(
+                _("Give 1 to %(most)s characters, neither NUL nor lone surrogates, or leave it out."),
+                most=LONGEST_KEY,
+            )
+            raise Invalid(joined([_("The signal's key does not fit."), said]), {"key": [said]})
         secrets.refuse(name, "name")
         secrets.refuse(key or "", "key")
         secrets.refuse(self.by, "by")
@@ -95,15 +95,22 @@ class Letter:
             return None
         if there.name != self.name or blobs.load_text(run.pk, there.payload, self.name) != self.text:
             raise Conflict(
-                f"Run {run.short_id} has accepted a signal {there.name!r} under the key {self.key!r} already, "
-                "and this one says something else; give it a key of its own."
+                told(
+                    _(
+                        "Run %(run)s has accepted a signal “%(name)s” under the key “%(key)s” already, "
+                        "and this one says something else; give it a key of its own."
+                    ),
+                    run=run.short_id,
+                    name=there.name,
+                    key=self.key,
+                )
             )
         return there
 
     def put(self, run: Run, now: datetime) -> Signal:
         """Insert it, under the Run lock. Raises Conflict if the run has ended, Invalid if it is too large."""
         if run.ended:
-            raise Conflict(f"Run {run.short_id} is {run.status}; it takes no signals any more.")
+            raise Conflict(told(_("Run %(run)s has ended; it takes no signals any more."), run=run.short_id))
         try:
             stored = blobs.offload_text(
                 run.pk, self.text, f"signal {self.name}", conf.blob_bytes, conf.value_limit_bytes

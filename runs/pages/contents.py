@@ -8,35 +8,24 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from django.utils.translation import gettext as _
-
 from runs.core.errors import DurableError
 from runs.engine.holding import Held, held, wants_worker
 from runs.engine.keeping import hold
 from runs.engine.state import StoredState
 from runs.models import Blob, Checkpoint, GraphStop, GraphVersion, LedgerEntry, Remark, Run, Tombstone
-from runs.pages import elsewhere, sentences, undoing, words
-from runs.pages.differences import ABSENT, Difference, differences
+from runs.pages import asking, elsewhere, plain, sentences, undoing, words
+from runs.pages.cost import NAME, spent
+from runs.pages.differences import ABSENT
+from runs.pages.lines import Line, lines
 from runs.pages.mailbox import Mail, mailbox
 from runs.pages.pictures import Picture, draw
+from runs.pages.rows import HEAVY, shown, title
 from runs.pages.story import Story, tell
 from runs.pages.timeline import Timeline, lay_out
 
 CHECKPOINTS_SHOWN = 400
 ENTRIES_SHOWN = 300
 STEPS_SHOWN = 40
-LINE_SHOWN = 600  # letters of one value in a difference
-
-HEAVY = ("body", "entries", "salt", "body_digest")
-
-
-@dataclass(frozen=True)
-class Line:
-    """One changed path: its old and its new value as JSON, "" where there is none."""
-
-    path: str
-    old: str
-    new: str
 
 
 @dataclass(frozen=True)
@@ -72,7 +61,7 @@ class EntryView:
     @property
     def shown(self) -> str:
         """The status that people see: a wait that timed out has not failed."""
-        return sentences.shown(self.entry)
+        return asking.shown(self.entry)
 
 
 class RunPage:
@@ -169,7 +158,7 @@ class RunPage:
 
     @property
     def worker(self) -> str:
-        return sentences.actor(self.run.leased_by or "")
+        return plain.actor(self.run.leased_by or "")
 
     @property
     def count(self) -> int:
@@ -197,8 +186,16 @@ class RunPage:
 
     @cached_property
     def labels(self) -> list[tuple[str, Any]]:
-        labels = sentences.stored(self.run.labels)
+        labels = plain.stored(self.run.labels)
         return [pair for pair in labels.items() if pair[0] != "title"] if isinstance(labels, dict) else []
+
+    @cached_property
+    def spent(self) -> list[str]:
+        """What it cost so far, in words; empty for a run that tells of no cost. Reads rows only where not all are."""
+        entries = self.entries
+        if len(entries) == ENTRIES_SHOWN:
+            entries = self.run.entries.filter(kind="value", name=NAME)
+        return spent(entries).lines
 
     @property
     def title(self) -> str:
@@ -225,14 +222,14 @@ class RunPage:
             state = StoredState.load(self.run.pk, row.seq).tree
             other = StoredState.load(self.run.pk, against).tree if 0 <= against <= self.run.seq else ABSENT
         except DurableError as error:
-            return CheckpointView(row, sentences.kind(row), sentences.actor(row.actor), problem=str(error))
+            return CheckpointView(row, sentences.kind(row), plain.actor(row.actor), problem=str(error))
         return CheckpointView(
             row,
             sentences.kind(row),
-            sentences.actor(row.actor),
+            plain.actor(row.actor),
             state=words.pretty(state),
             against=against if other is not ABSENT else None,
-            lines=[_line(one) for one in differences(other, state)] if other is not ABSENT else [],
+            lines=lines(other, state) if other is not ABSENT else [],
             weight=words.size(len(row.body.encode())),
         )
 
@@ -275,80 +272,14 @@ class RunPage:
             end = None  # recorded without an intent: how long the call took is not known
         return EntryView(
             entry,
-            sentences.asked(entry),
-            sentences.answered(entry),
-            words.pretty(sentences.stored(entry.request)),
-            words.pretty(sentences.stored(entry.result)) if entry.result is not None else "",
+            asking.asked(entry),
+            asking.answered(entry),
+            words.pretty(plain.stored(entry.request)),
+            words.pretty(plain.stored(entry.result)) if entry.result is not None else "",
             words.span(end - entry.opened_at) if end is not None else "",
-            sentences.actor(entry.answered_by),
+            plain.actor(entry.answered_by),
             list(entry.remarks.all()),
             open=entry.pk == self.entry,
             page=self._elsewhere.get(entry.pk, ""),
             undone_by=self._undone_by.get(entry.pk),
         )
-
-
-@dataclass(frozen=True)
-class RunRow:
-    """One line of the list: the run, and what it is at in a sentence."""
-
-    run: Run
-    sentence: sentences.Sentence
-    title: str
-
-    @property
-    def shown(self) -> str:
-        return shown(self.run)
-
-
-def rows(runs: Sequence[Run], now: datetime) -> list[RunRow]:
-    """The lines for these runs, with two queries for all of them, and two more if one wants a worker."""
-    asked: dict[Any, list[LedgerEntry]] = {}
-    pressing = LedgerEntry.objects.filter(run__in=runs, status__in=("open", "in_doubt")).order_by("opened_at")
-    for entry in pressing:
-        asked.setdefault(entry.run_id, []).append(entry)
-    heads = Checkpoint.objects.none()
-    for run in runs:
-        if run.status in ("retrying", "cancelled", "running"):
-            heads |= Checkpoint.objects.filter(run=run.pk, seq=run.seq)
-    last = {checkpoint.run_id: checkpoint for checkpoint in heads.defer(*HEAVY)}
-    due = [run for run in runs if wants_worker(run, now)]
-    whys = held({(run.graph, run.version) for run in due}, now)
-    why = {run.pk: whys.get((run.graph, run.version)) for run in due}
-    return [
-        RunRow(
-            run,
-            undoing.told(
-                run, sentences.about(run, asked.get(run.pk, []), last.get(run.pk), now, why.get(run.pk)), None
-            ),
-            title(run),
-        )
-        for run in runs
-    ]
-
-
-def title(run: Run) -> str:
-    """A run's name for people: its label `title`, else its graph."""
-    labels = sentences.stored(run.labels)
-    named = labels.get("title") if isinstance(labels, dict) else None
-    return str(named or run.graph)
-
-
-def shown(run: Run) -> str:
-    """The status that people see: what people refused, or let pass, is no failure of the machine."""
-    return (
-        run.error_kind if run.status == "failed" and run.error_kind in ("rejected", "expired") else run.status
-    )
-
-
-def _line(difference: Difference) -> Line:
-    return Line(difference.path or _("everything"), _shown(difference.old), _shown(difference.new))
-
-
-def _shown(value: Any) -> str:
-    if value is ABSENT:
-        return ""
-    text = words.pretty_line(value)
-    if len(text) <= LINE_SHOWN:
-        return text
-    return _("%(begin)s… (%(count)s letters)") % {"begin": text[:LINE_SHOWN], "count": len(text)}

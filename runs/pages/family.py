@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from runs.models import Run
 from runs.models.statuses import STATUSES
-from runs.pages.contents import RunRow, rows
 from runs.pages.filters import counted
+from runs.pages.rows import RunRow, rows
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runs.models import Run, Signal
-from runs.pages import sentences, words
+from runs.pages import plain, words
 
 SIGNALS_SHOWN = 200
 
@@ -31,6 +31,6 @@ def _mail(run: Run, signal: Signal) -> Mail:
         status = "delivered"
     else:
         status = "undelivered" if run.ended else "unread"
-    stored = sentences.stored(signal.payload)
+    stored = plain.stored(signal.payload)
     payload = words.pretty(stored) if stored is not None else ""
-    return Mail(signal, status, payload, sentences.actor(signal.by))
+    return Mail(signal, status, payload, plain.actor(signal.by))

@@ -1,30 +1,24 @@
-"""A run in one sentence, and its parts in a few words, for people who have ten seconds."""
+"""A run in one sentence, and what befell it in a few words, for people who have ten seconds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from django.utils import timezone
-from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from runs.core import codec
-from runs.core.errors import CodecError
 from runs.engine.holding import NEEDS_DEPLOY, NEEDS_MIGRATION, Held
 from runs.pages import words
+from runs.pages.asking import WAITS, awaited
+from runs.pages.plain import actor, clause, first_line
 
 if TYPE_CHECKING:
     from runs.models import Checkpoint, LedgerEntry, Run
 
-FIRST_LINE = 160  # letters of an error that fit into a sentence
 WAITS_TOLD = 3  # in one sentence; more of them are counted
-WAITS = frozenset(
-    {"interrupt", "signal", "timer", "child"}
-)  # kinds of entries that a run can wait for without a worker
 
 
 @dataclass(frozen=True)
@@ -113,36 +107,15 @@ def _waiting(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now:
     if len(open_ones) > WAITS_TOLD or told is not None and len(told) > 1:
         text = ngettext("Waiting for %(many)s answer", "Waiting for %(many)s answers", len(open_ones))
         return Sentence(text % {"many": len(open_ones)}, run.status, since, due_at)
-    each = _(" and ").join(map(_awaited, sorted(open_ones, key=lambda entry: (entry.opened_at, entry.pk))))
+    each = _(" and ").join(map(awaited, sorted(open_ones, key=lambda entry: (entry.opened_at, entry.pk))))
     return Sentence(_("Waiting for %(each)s") % {"each": each}, run.status, since, due_at)
-
-
-def _awaited(entry: LedgerEntry) -> str:
-    """What an open wait waits for, as the end of a sentence."""
-    if entry.kind == "timer":
-        return _("its timer")
-    if entry.kind == "child":
-        return _awaited_children(entry)
-    if entry.kind == "signal":
-        return _("the signal “%(name)s”") % {"name": words.printable(entry.name)}
-    asked = stored(entry.request)
-    question = words.printable(asked.get("question") or entry.name)
-    return _("%(people)s to answer “%(question)s”") % {"people": reviewers(asked), "question": question}
-
-
-def _awaited_children(entry: LedgerEntry) -> str:
-    items = (stored(entry.request) or {}).get("items")
-    if not isinstance(items, int):
-        return _("its child %(graph)s") % {"graph": words.printable(entry.name)}
-    text = ngettext("its %(many)s child %(graph)s", "its %(many)s children %(graph)s", items)
-    return text % {"many": items, "graph": words.printable(entry.name)}
 
 
 def _retrying(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now: datetime) -> Sentence:
     if last is not None and last.kind == "pace":
         text = _("Waiting in line (%(rate)s)") % {"rate": first_line(last.reason)}
         return Sentence(text, run.status, last.at, run.wake_at)
-    reason = first_line(last.reason if last is not None and last.reason else run.error)
+    reason = clause(last.reason if last is not None and last.reason else run.error)
     text = _("Try %(attempt)s of %(node)s failed") % {"attempt": run.attempt, "node": run.node}
     if run.ending:
         text = _("A try failed")
@@ -161,7 +134,7 @@ def _completed(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, no
 
 
 def _failed(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now: datetime) -> Sentence:
-    reason = first_line(run.error)
+    reason = clause(run.error) if run.error_kind != "poison" else ""  # it says the same again
     text = str(FAILURES.get(run.error_kind, _("Failed in %(node)s"))) % {"node": run.node}
     status = run.error_kind if run.error_kind in ("rejected", "expired") else run.status
     return Sentence(f"{text}: {reason}" if reason else text, status, run.finished_at)
@@ -169,7 +142,7 @@ def _failed(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now: 
 
 def _cancelled(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now: datetime) -> Sentence:
     text = _("Cancelled by %(actor)s") % {"actor": actor(last.actor)} if last is not None else _("Cancelled")
-    reason = first_line(last.reason) if last is not None else ""
+    reason = clause(last.reason) if last is not None else ""
     return Sentence(f"{text}: {reason}" if reason else text, run.status, run.finished_at)
 
 
@@ -211,6 +184,7 @@ KINDS = {
     "migrate": gettext_lazy("migrated"),
     "compensate": gettext_lazy("begins to undo"),
     "fork": gettext_lazy("forked"),
+    "settle": gettext_lazy("settled"),
 }
 
 
@@ -231,110 +205,6 @@ def happened(event: Checkpoint) -> str:
         "fail": _("Failed"),
         "cancel": _("Cancelled by %(actor)s") % {"actor": actor(event.actor)},
         "migrate": _("Migrated by %(actor)s") % {"actor": actor(event.actor)},
+        "settle": _("What was in doubt was settled by %(actor)s") % {"actor": actor(event.actor)},
     }.get(event.kind, kind(event))
     return f"{said}: {reason}" if reason and event.kind != "lost" else said
-
-
-def asked(entry: LedgerEntry) -> str:
-    """What an entry asks, in a line: the question, or the call with its arguments."""
-    request = stored(entry.request)
-    if entry.compensates_id is not None and isinstance(request, dict):
-        request = request.get("arguments")  # of the call that is undone
-    if entry.kind == "child" and isinstance(request, dict):
-        given = request.get("input", request.get("run"))
-        return _short(given, 120) if given is not None else _awaited_children(entry)
-    if entry.kind == "signal":
-        return _("the signal “%(name)s”") % {"name": words.printable(entry.name)}
-    if entry.kind == "timer" and entry.due_at is not None:
-        until = date_format(timezone.localtime(entry.due_at), "D j M Y, H:i:s T")
-        return _("until %(moment)s") % {"moment": until}
-    if entry.kind == "interrupt" and isinstance(request, dict) and request.get("question"):
-        return words.printable(str(request["question"]))
-    if isinstance(request, dict):
-        parts = [f"{name}={_short(value)}" for name, value in request.items()]
-        return ", ".join(parts)
-    return _short(request) if request is not None else ""
-
-
-def answered(entry: LedgerEntry) -> str:
-    """What an entry was answered with, in a line."""
-    if entry.error:
-        return first_line(entry.error)
-    if entry.result is None:
-        return ""
-    result = stored(entry.result)
-    if entry.kind == "timer":
-        return ""
-    if entry.kind == "child" and isinstance(result, dict):
-        return _ended(result)
-    if entry.kind == "signal":
-        by = actor(entry.answered_by)
-        if result is None:
-            return _("came from %(by)s") % {"by": by}
-        return _("%(payload)s, from %(by)s") % {"payload": _short(result, 120), "by": by}
-    if entry.kind == "interrupt" and isinstance(result, dict) and (outcome := result.get("outcome")):
-        said = str(words.status_word(outcome).word)
-        return _("%(said)s by %(by)s") % {"said": said, "by": result["by"]} if result.get("by") else said
-    return _short(result, 120)
-
-
-def _ended(result: dict[str, Any]) -> str:
-    """How a child ended, or how many of many did in each way."""
-    if "status" not in result:
-        told = [(many, words.status_word(status).word) for status, many in result.items() if many]
-        return ", ".join(f"{many} {str(word).lower()}" for many, word in told)
-    said = str(words.status_word(result["status"]).word)
-    reason = first_line(result.get("error") or "")
-    return f"{said}: {reason}" if reason else said
-
-
-def shown(entry: LedgerEntry) -> str:
-    """The status that people see: a wait that timed out has not failed."""
-    return "expired" if entry.kind in WAITS and entry.error_kind == "expired" else entry.status
-
-
-def reviewers(request: dict[str, Any]) -> str:
-    """Who is asked: pm, or 2 of pm, or ops or ada, or 2 of pm, then finance."""
-    if stages := [stage for stage in request.get("stages") or () if stage["needed"]]:
-        return _(", then ").join(_people(stage) for stage in stages)
-    return _people(request)
-
-
-def _people(request: dict[str, Any]) -> str:
-    named = [str(name) for name in request.get("reviewers") or []]
-    people = _(" or ").join(named) if named else _("a person")
-    quorum = request.get("quorum") or 1
-    return _("%(quorum)s of %(people)s") % {"quorum": quorum, "people": people} if quorum > 1 else people
-
-
-def actor(name: str) -> str:
-    """Workers are named host:boot:pid:started, of which a reader needs host and pid; people are `user NAME`."""
-    parts = name.split(":")
-    return (
-        _("worker %(host)s/%(pid)s") % {"host": parts[0], "pid": parts[2]}
-        if len(parts) == 4
-        else name.removeprefix("user ")
-    )
-
-
-def first_line(text: str) -> str:
-    line = text.strip().splitlines()[0] if text.strip() else ""
-    return line if len(line) <= FIRST_LINE else line[: FIRST_LINE - 1] + "…"
-
-
-def stored(text: str | None) -> Any:
-    """A stored value as a plain tree; what cannot be read is shown as its text."""
-    if text is None:
-        return None
-    try:
-        return codec.decode(text)
-    except CodecError:
-        return text
-
-
-def _short(value: Any, most: int = 48) -> str:
-    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 3:
-        return ngettext("%(many)s item", "%(many)s items", len(value)) % {"many": len(value)}
-    text = value if isinstance(value, str) else words.pretty_line(value)
-    text = words.printable(" ".join(text.split()))
-    return text if len(text) <= most else text[: most - 1] + "…"

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 COMMITS = frozenset({"step", "complete"})
 RESTS = frozenset(
-    {"start", "wait", "retry", "pace", "lost", "hand_back", "compensate"}
+    {"start", "wait", "retry", "pace", "lost", "hand_back", "compensate", "settle"}
 )  # nobody works until the next checkpoint
 TOLD = frozenset(
-    {"lost", "retry", "pace", "hand_back", "fail", "cancel", "repair", "migrate", "compensate"}
+    {"lost", "retry", "pace", "hand_back", "fail", "cancel", "repair", "migrate", "compensate", "settle"}
 )  # what befell it
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from django.utils.translation import ngettext
 
-from runs.pages import sentences, waterfall, words
+from runs.pages import asking, sentences, waterfall, words
 from runs.pages.story import Step, Story
 
 if TYPE_CHECKING:
@@ -103,18 +103,18 @@ def _rows(step: Step, axis: waterfall.Axis, story: Story, now: datetime) -> Iter
 
 def _entry(entry: LedgerEntry, axis: waterfall.Axis, story: Story) -> Row:
     end = entry.answered_at or story.end
-    waits = entry.kind in sentences.WAITS
+    waits = entry.kind in asking.WAITS
     if waits:
         look = "wait"
     else:
         look = "doubt" if entry.status == "in_doubt" else "effect"
-    answer = sentences.answered(entry) if waits and entry.answered_at else ""
+    answer = asking.answered(entry) if waits and entry.answered_at else ""
     tries = ngettext("%(many)s try", "%(many)s tries", entry.attempts) % {"many": entry.attempts}
     return Row(
-        sentences.asked(entry) if waits else entry.name,
+        asking.asked(entry) if waits else entry.name,
         ICONS.get(entry.kind, "value"),
         words.status_word(
-            "waiting" if waits and entry.status in ("open", "done") else sentences.shown(entry)
+            "waiting" if waits and entry.status in ("open", "done") else asking.shown(entry)
         ).slug,
         words.span(end - entry.opened_at) if end > entry.opened_at else "",
         [Bar(look, axis.place(entry.opened_at, end))],

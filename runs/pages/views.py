@@ -12,15 +12,16 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from runs import registry
+from runs import registry, sight
 from runs.engine import blobs, clock
 from runs.errors import Refusal
 from runs.models import Blob, Run
 from runs.models.statuses import STATUSES
-from runs.pages.contents import RunPage, rows
+from runs.pages.contents import RunPage
 from runs.pages.family import family
 from runs.pages.filters import PAGE, STILL, TRIES, RunFilter, counted, is_id
 from runs.pages.live_texts import live_texts
+from runs.pages.rows import rows
 
 BYTES = "application/octet-stream"
 
@@ -146,7 +147,7 @@ def _visible(request: HttpRequest, run_id: UUID) -> Run:
 
 
 def _may_operate(request: HttpRequest, run: Run) -> bool:
-    groups = set(request.user.groups.values_list("name", flat=True))
+    groups = set(sight.group_names(request.user))
     return request.user.has_perm("runs.repair") or run.graph in registry.operated_by(groups)
 
 

@@ -23,9 +23,11 @@ from runs.engine.claim import Claimer
 from runs.engine.drive import Drive
 from runs.engine.family import cancel_children
 from runs.engine.starting import start
+from runs.engine.telling import tell_all
 from runs.models.entry import INTERRUPT, OPEN, SIGNAL, LedgerEntry
 from runs.models.run import Run
 from runs.models.signal import Signal
+from runs.models.untold_end import UntoldEnd
 from runs.testing.clock import Clock, moved_clock
 from runs.testing.family import asking, family_of, next_due
 
@@ -68,12 +70,16 @@ def go_on(run: Run, graph: Graph, answers: Answers | Script | None = None) -> Ru
 
 
 def _move_on(run: Run, graph: Graph, script: Script, moved: Clock) -> bool:
-    """The next thing that happens in the run's family: answers, a cascade, or a claim. False where nothing will."""
+    """The next thing that happens in the run's family; False where nothing will."""
     family = list(family_of(run).order_by("id"))
     if any(give_answers(one, script, moved) for one in asking(family)):
         return True
     if (left := next((one for one in family if one.cascade_at), None)) is not None:
         cancel_children(left.pk)
+        return True
+    untold = UntoldEnd.objects.filter(parent__in=[one.pk for one in family])
+    if (left := untold.values_list("parent", flat=True).first()) is not None:
+        tell_all(left)
         return True
     if (due := next_due(family)) is None:
         return False

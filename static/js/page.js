@@ -2,6 +2,8 @@
 // Other modules speak through events on document: "toast" and "announce", each with a text as its detail.
 
 const body = document.body;
+const BUSY_AFTER = 1_000;
+const GIVE_UP = 15_000;
 
 document.addEventListener("htmx:config:request", (event) => {
   const { request } = event.detail.ctx;
@@ -42,15 +44,37 @@ window.htmx?.registerExtension("keep", {
 });
 
 document.addEventListener("toast", (event) => toast(event.detail.text ?? event.detail, event.detail.tone));
-document.addEventListener("announce", (event) => {
-  document.querySelector("[data-announce]").textContent = event.detail;
-});
+document.addEventListener("announce", (event) => announce(event.detail));
 
 document.addEventListener("click", (event) => {
   event.target.closest("[data-dismiss]")?.closest(".toast").remove();
   const copy = event.target.closest("[data-copy]");
   if (copy) copyText(copy);
 });
+
+// A form that is under way says so on its button, and is not sent twice by a second press. It is free again when the page
+// is come back to, or if no answer comes: the server knows one operation from two.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || (event.submitter?.formMethod || form.method) !== "post") return;
+  if ("sent" in form.dataset) {
+    event.preventDefault();
+    return;
+  }
+  form.dataset.sent = "";
+  event.submitter?.setAttribute("aria-busy", "true");
+  setTimeout(() => "sent" in form.dataset && announce(body.dataset.busy), BUSY_AFTER);
+  setTimeout(free, GIVE_UP, form);
+});
+
+addEventListener("pageshow", () => document.querySelectorAll("form[data-sent]").forEach(free));
+
+function free(form) {
+  delete form.dataset.sent;
+  for (const button of document.querySelectorAll(".button[aria-busy], .link[aria-busy]")) {
+    if (button.form === form) button.removeAttribute("aria-busy");
+  }
+}
 
 // The choice of theme is seen at once; the form keeps it without script, too.
 document.addEventListener("change", (event) => {
@@ -66,6 +90,10 @@ document.addEventListener("change", (event) => {
     document.cookie = `${name}=${value}; path=/; max-age=31536000; samesite=lax`;
   }
 });
+
+function announce(text) {
+  document.querySelector("[data-announce]").textContent = text;
+}
 
 function toast(text, tone) {
   const place = document.querySelector("[data-toasts]");

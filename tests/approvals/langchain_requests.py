@@ -100,16 +100,7 @@ BY_CALL_ANSWERS: dict[str, Any] = {
 }
 
 # a tool with one decision alone: its plain schema, without oneOf
-REJECT_ONLY: dict[str, Any] = {
-    "description": "Response when a human rejects the action.",
-    "properties": {
-        "type": {"const": "reject", "title": "Type", "type": "string"},
-        "message": {"title": "Message", "type": "string"},
-    },
-    "required": ["type"],
-    "title": "RejectDecision",
-    "type": "object",
-}
+REJECT_ONLY: dict[str, Any] = BY_CALL_ANSWERS["$defs"]["RejectDecision"]
 
 # langgraph.prebuilt.interrupt.HumanInterrupt, as its own example asks: interrupt([request])[0]
 INBOX: list[dict[str, Any]] = [

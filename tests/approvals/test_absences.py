@@ -14,7 +14,7 @@ from runs import chores
 from runs.engine import clock
 from runs.errors import Conflict, Invalid
 from tests.approvals.cases import ask, told, waiting_run
-from tests.approvals.test_pages import as_person
+from tests.approvals.pages import as_person
 from tests.approvals.test_stages import stage
 from tests.runs.driving import pass_time
 

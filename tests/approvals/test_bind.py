@@ -15,7 +15,7 @@ from runs.engine.verify import first_bad_row
 from runs.errors import Conflict
 from runs.models import LedgerEntry
 from tests.approvals.cases import told
-from tests.approvals.test_pages import as_person, page_of
+from tests.approvals.pages import as_person, page_of
 from tests.runs.driving import drive, pass_time, registered
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -14,15 +14,9 @@ from runs.errors import Invalid
 from runs.models import LedgerEntry
 from tests.approvals.browser_post import posted_by
 from tests.approvals.cases import MAIL, answer_of, ask, told, waiting_run
-from tests.approvals.test_pages import CALL, post
+from tests.approvals.pages import CALL, post
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def signed_in(client: Client, ada) -> Client:
-    client.force_login(ada)
-    return client
 
 
 def picked(*approvals: Approval) -> list[Pick]:

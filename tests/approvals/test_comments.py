@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from datetime import timedelta
 
+import nh3
 import pytest
 from django.core.files.storage import storages
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -24,10 +26,10 @@ from runs.errors import Invalid
 from runs.models import Blob
 from runs.testing import moved_clock
 from tests.approvals.cases import ask, told, waiting_run
+from tests.approvals.pages import as_person, page_of, url
 from tests.approvals.test_notices import clock_is_put_back as clock_is_put_back
 from tests.approvals.test_notices import do_due, sent
 from tests.approvals.test_notices import on as on
-from tests.approvals.test_pages import as_person, page_of, url
 
 PDF = b"%PDF-1.7\n1 0 obj\n<<>>\nendobj\n%%EOF\n"
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + b"\0" * 40
@@ -99,6 +101,26 @@ def test_a_name_chosen_from_the_list_needs_no_script(on, ada, bob, eve):
     ]
     client.post(url(approval, "comments"), {"text": "Right?", "mention": "bob"})
     assert trail(approval)[-1].text == "@bob Right?"
+
+
+@pytest.mark.django_db
+def test_who_is_named_is_marked_and_the_rest_of_a_comment_stays_text(ada, bob):
+    approval = ask()
+    bob.first_name = '"><img src=x>'
+    bob.save()
+    approval.comment(ada, '<script>alert(1)</script> @bob, @bob.: @nobody, bob@example.com\n"@ada" & on')
+    page = page_of(as_person(bob), approval)
+    [said] = re.findall(r"(?s)</header><p>(.*?)</p>", page)
+    assert re.sub("<[^>]*>", "", said) == (
+        "&lt;script&gt;alert(1)&lt;/script&gt; @bob, @bob.: @nobody, bob@example.com&quot;@ada&quot; &amp; on"
+    )
+    assert re.findall(r'class="(mention[^"]*)"[^>]*>(.*?)</span>', said) == [
+        ("mention mention-you", "@bob"),
+        ("mention mention-you", "@bob"),
+        ("mention", "@ada"),
+    ]
+    kept = nh3.clean(said, tags={"span", "br"}, attributes={"span": {"class", "title"}})
+    assert kept.count("<") == said.count("<") == 7, "there is nothing in it that a cleaner takes out"
 
 
 # -- attachments ----------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from tests.approvals.langchain_requests import (
     PAY,
     REJECT_ONLY,
 )
-from tests.approvals.test_pages import as_person, page_of, press, url
+from tests.approvals.pages import as_person, page_of, press, url
 
 APPROVED = {"type": "approve"}
 REFUSED = {"type": "reject", "message": "Not /etc."}

@@ -112,12 +112,6 @@ def test_a_name_is_needed_and_the_number_is_limited(ada, signed_in):
     assert SavedFilter.keep(ada, "filter 3", "?q=x").query == "?q=x"
 
 
-@pytest.fixture
-def signed_in(client, ada):
-    client.force_login(ada)
-    return client
-
-
 def test_the_form_offers_what_the_list_holds(ada, signed_in, bob):
     ask(run=waiting_run(graph="refunds", created_by=bob))
     ask(reviewers=("others",), run=waiting_run(graph="secret-graph", created_by=bob))

@@ -14,16 +14,10 @@ from runs.engine import clock
 from runs.errors import Invalid
 from tests.approvals.browser_post import posted_by
 from tests.approvals.cases import MAIL, ask, told
-from tests.approvals.test_pages import page_of, post, press, url
+from tests.approvals.pages import page_of, post, press, url
 from tests.runs.driving import pass_time
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def signed_in(client: Client, ada) -> Client:
-    client.force_login(ada)
-    return client
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("uncounted")]
 
 
 def keep(client: Client, approval, **typed: str):

@@ -302,7 +302,7 @@ def test_opening_every_link_fifty_times_decides_nothing(on, ada, bob):
     signed_in.force_login(ada)
     before = told(approval)
     for number in range(50):
-        for client in (Client(), signed_in):
+        for client in (Client(),) if number % 25 else (Client(), signed_in):
             for link in links:
                 agent = SCANNERS[number % len(SCANNERS)]
                 for method in (client.get, client.head):

@@ -11,10 +11,10 @@ from approvals.models import Approval
 from runs.engine import clock
 from tests.approvals.browser_post import posted_by
 from tests.approvals.cases import answer_of, ask, told, waiting_run
-from tests.approvals.test_pages import as_person, page_of, post, press, url
+from tests.approvals.pages import as_person, page_of, post, press, url
 from tests.approvals.test_stages import stage
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("uncounted")]
 
 HOUR = timedelta(hours=1)
 
@@ -206,5 +206,5 @@ def test_the_page_costs_as_many_queries_with_ten_votes_as_with_one(
     for number in range(10):
         approval.decide(by=person(f"voter{number}", "pm"), verdict="approve")
     approval.delegate(ada, to=person("deputy"))
-    with django_assert_max_num_queries(35):
+    with django_assert_max_num_queries(26):
         page_of(ada_in, approval)

@@ -15,10 +15,10 @@ from approvals.notices.quiet import Quiet
 from approvals.notices.sending import send
 from runs.engine import clock
 from tests.approvals.cases import ask
+from tests.approvals.pages import as_person
 from tests.approvals.test_notices import clock_is_put_back as clock_is_put_back
 from tests.approvals.test_notices import do_due, sent
 from tests.approvals.test_notices import on as on
-from tests.approvals.test_pages import as_person
 from tests.runs.driving import pass_time
 
 pytestmark = pytest.mark.django_db
@@ -113,15 +113,7 @@ def test_other_hours_count_for_what_is_held_already(on, ada):
     assert sent() == [("ada", "For you to decide")]
 
 
-def test_a_mail_of_several_that_fails_tells_the_same_again_under_the_same_id(on, ada, monkeypatch):
-    tried = []
-
-    def fails_once(notice):
-        tried.append((notice.pk, [part.pk for part in notice.parts]))
-        if len(tried) == 1:
-            raise channels.NotSent("the mail server cannot be reached")
-
-    monkeypatch.setitem(channels.SENDERS, "mail", fails_once)
+def test_a_mail_of_several_that_fails_tells_the_same_again_under_the_same_id(on, ada, tried):
     quiet_now(ada)
     ask()
     ask()
@@ -131,7 +123,7 @@ def test_a_mail_of_several_that_fails_tells_the_same_again_under_the_same_id(on,
     ask()  # comes too late for that mail
     later(1)
     do_due()
-    assert tried[0] == tried[1] and len(tried[0][1]) == 2
+    assert tried[0] == tried[1] and len(tried[0].tells) == 2
     assert Notice.objects.filter(status="sent").count() == 3
 
 
@@ -151,16 +143,8 @@ def test_two_that_were_held_and_are_taken_at_once_make_one_mail(on, ada, monkeyp
     assert [notice.status for notice in Notice.objects.all()] == ["sent", "sent"]
 
 
-def test_what_was_decided_between_two_tries_of_a_mail_is_told_once_that_is_undone(on, ada, bob, monkeypatch):
+def test_what_was_decided_between_two_tries_of_a_mail_is_told_once_that_is_undone(on, ada, bob, tried):
     """Its mail goes on without it: what stood there is told in another one."""
-    tried = []
-
-    def fails_once(notice):
-        tried.append([part.approval_id for part in notice.parts])
-        if len(tried) == 1:
-            raise channels.NotSent("the mail server cannot be reached")
-
-    monkeypatch.setitem(channels.SENDERS, "mail", fails_once)
     quiet_now(ada)
     NoticeWish.keep(bob, ["asked", "reopened", "decided"])
     for number in range(3):
@@ -168,17 +152,17 @@ def test_what_was_decided_between_two_tries_of_a_mail_is_told_once_that_is_undon
     do_due()
     later(5)
     do_due()
-    first, *others = tried[0]
+    first, *others = tried[0].tells
     pass_time(58)
     Approval.objects.get(pk=first).decide(by=bob, verdict="reject", reason="no")
     pass_time(4)
     do_due()
-    assert [sorted(told) for told in tried[1:]] == [sorted(others)]
+    assert [sorted(mail.tells) for mail in tried[1:]] == [sorted(others)]
     lead = Notice.objects.get(approval=first, occasion="asked", person=ada)
     assert (lead.status, lead.error) == ("dropped", "decided")
     Approval.objects.get(pk=first).undo(by=bob)
     do_due()
-    assert tried[2:] == [[first]]
+    assert [mail.tells for mail in tried[2:]] == [[first]]
 
 
 def test_each_part_of_a_mail_is_dropped_for_its_own_reason(on, ada, bob, monkeypatch):

@@ -14,9 +14,9 @@ from runs.core.rehearsal import rehearse
 from runs.engine import clock
 from runs.errors import Invalid, NotAllowed
 from runs.models import LedgerEntry, Remark
-from runs.pages.sentences import reviewers
+from runs.pages.asking import reviewers
 from tests.approvals.cases import answer_of
-from tests.approvals.test_pages import as_person, page_of, press
+from tests.approvals.pages import as_person, page_of, press
 from tests.runs.driving import drive, pass_time, registered
 
 pytestmark = pytest.mark.django_db(transaction=True)

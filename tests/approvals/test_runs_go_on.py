@@ -9,13 +9,14 @@ import pytest
 
 from approvals.chain import first_break
 from approvals.models import Approval
-from runs import END, Ask, Expired, Graph, Rejected, start, tool
+from runs import END, Ask, Expired, Graph, Rejected, Retry, Transient, start, tool
 from runs.core import codec
 from runs.engine import clock
 from runs.engine.claim import Claimer
 from runs.errors import Conflict, Invalid
 from runs.models import LedgerEntry
 from tests.approvals.cases import answer_of, ask, told
+from tests.approvals.pages import as_person, page_of
 from tests.at_once import at_once
 from tests.runs.driving import drive, pass_time, registered
 
@@ -186,3 +187,31 @@ def test_at_the_border_of_the_window_either_the_undo_or_the_claim_wins(ada):
             assert taken is None
             assert (entry.status, entry.taken_at) == ("open", None)
         assert first_break(Approval.objects.get(pk=approval.pk)) is None
+
+
+def test_no_retry_takes_a_decision_from_the_page_or_the_trail(ada):
+    """A14: a node that was answered fails, is tried again, and fails for good; it is asked once."""
+    tries: list[int] = []
+    shaky = Graph("shaky", viewers="pm")
+
+    @shaky.node(then=END, retry=Retry(attempts=3, first=1))
+    def print_it(run, state):
+        run.interrupt("Print it?", payload={"copies": 7}, reviewers="pm")
+        tries.append(run.step)
+        raise Transient("the printer is out of paper")
+
+    with registered(shaky):
+        run = start("shaky", {})
+        drive(run)
+        approval = Approval.objects.get(run=run)
+        approval.decide(by=ada, verdict="approve")
+        decided = approval.decisions.get()
+        pass_time(60)
+        for status in ("retrying", "retrying", "failed"):
+            drive(run)
+            assert run.status == status
+            assert Approval.objects.get(run=run) == approval
+            assert approval.decisions.get().digest == decided.digest and first_break(approval) is None
+            assert "You approved this" in page_of(as_person(ada), approval)
+            pass_time(60)
+    assert len(tries) == 3

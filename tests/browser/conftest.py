@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -49,11 +50,17 @@ def chromium() -> Iterator[playwright_api.Browser]:
 @pytest.fixture(scope="module")
 def address(django_db_setup: None) -> Iterator[str]:
     """Where the site runs, over ASGI and in a process of its own, on the rows of the tests."""
+    with served(dict(os.environ)) as found:
+        yield found
+
+
+@contextmanager
+def served(environment: dict[str, str]) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "uvicorn", "durableweb.asgi:application", "--port", str(port)]
-    server = subprocess.Popen([*command, "--log-level", "warning"], cwd=ROOT, env=dict(os.environ))
+    server = subprocess.Popen([*command, "--log-level", "warning"], cwd=ROOT, env=environment)
     try:
         _wait_for(f"http://127.0.0.1:{port}/login/", server)
         yield f"http://127.0.0.1:{port}"

@@ -7,11 +7,10 @@ import re
 from datetime import timedelta
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from approvals.models import Approval, KeptDraft, SavedFilter
-from tests.approvals.cases import MAIL, answer_of, ask, told, waiting_run
+from tests.approvals.cases import MAIL, answer_of, ask, told
 from tests.browser.conftest import SOON
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -166,50 +165,3 @@ def test_the_pill_of_new_ones_keeps_what_is_open(open_as, ada):
     page.get_by_role("link", name="1 new").click(timeout=SOON)
     expect(page.get_by_role("heading", name="First?", level=1)).to_be_visible()
     expect(row(page, "Second?")).to_be_visible()
-
-
-@pytest.mark.parametrize("width", [320, 768])
-def test_no_page_of_many_scrolls_sideways(open_as, ada, width):
-    long = "a-name-without-any-blank-" * 12
-    approvals = [
-        ask({long: f"{long}{number}", "n": number}, question=f"{long}?", why=long) for number in range(12)
-    ]
-    page = open_as(ada, width=width)
-    address = page.url.rstrip("/")
-    picks = "&".join(f"pick={each.pk.hex}.{each.revision}" for each in approvals)
-    for where in (f"/?graph={long}&requester={long}&due=7d", f"/inbox/bulk/?{picks}"):
-        page.goto(address + where)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), where
-    page.locator("#bulk").get_by_text("Reject", exact=True).click()
-    page.get_by_role("button", name="Reject 12").click()
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-def test_the_pages_of_many_are_accessible_in_both_themes(open_as, ada, bob):
-    approvals = [*letters(11), ask(sign=True, risk="high"), ask(run=waiting_run(created_by=ada))]
-    picks = "&".join(f"pick={each.pk.hex}.{each.revision}" for each in approvals)
-    SavedFilter.keep(ada, "High risk", "?risk=high")
-    page = open_as(ada, bypass_csp=True)  # axe writes styles into the page
-    address = page.url.rstrip("/")
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        page.goto(f"{address}/?due=7d&requester=x")
-        page.goto(f"{address}/?due=7d")
-        page.locator("[data-pick]").first.check(force=True)
-        page.locator("[popovertarget=saved]").click()
-        assert _violations(page) == []
-        page.keyboard.press("Escape")
-        page.locator("[popovertarget=filter]").click()
-        assert _violations(page) == []
-        page.goto(f"{address}/inbox/bulk/?{picks}")
-        page.get_by_role("button", name="Approve").click()
-        assert _violations(page) == []
-    page.get_by_label("Type 13 to go on").fill("13")
-    page.get_by_role("button", name="Approve").click()
-    expect(page.get_by_role("heading", name="11 approved, 2 not")).to_be_visible()
-    assert _violations(page) == []
-
-
-def _violations(page: Page) -> list[str]:
-    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-    return [f"{rule['id']}: {rule['nodes'][0]['html'][:160]}" for rule in found]

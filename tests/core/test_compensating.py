@@ -15,7 +15,7 @@ from runs.core.compensating import compensate_one
 from runs.core.context import Run
 from runs.core.errors import Ambiguous, GraphError, Permanent, Transient
 from runs.core.graph import Graph
-from runs.core.ledger import MemoryLedger
+from runs.core.memory_ledger import MemoryLedger
 from runs.core.outcomes import PutsOff, Stop, Waits
 from runs.core.questions import Questions
 from runs.core.rehearsal import rehearse

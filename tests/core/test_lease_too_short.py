@@ -5,7 +5,7 @@ from __future__ import annotations
 from runs.core.commands import do_at_once
 from runs.core.context import Run
 from runs.core.errors import Ambiguous
-from runs.core.ledger import MemoryLedger
+from runs.core.memory_ledger import MemoryLedger
 from runs.core.outcomes import LetsGo, Stop
 from runs.core.questions import Questions
 from runs.core.retry import Retry

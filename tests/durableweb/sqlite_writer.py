@@ -1,6 +1,6 @@
 """A process that writes to a SQLite file without a break: sqlite_writer.py FILE SECONDS.
 
-Prints one JSON object: how many writes it made, and the longest that one took, in seconds.
+Prints one JSON object: how many writes it made, LEAST at the least, and the longest that one took, in seconds.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import sys
 import time
+
+LEAST = 20
 
 
 def connect(path: str):
@@ -20,7 +22,7 @@ def connect(path: str):
 def write_until(path: str, end: float) -> dict[str, float]:
     connection = connect(path)
     writes, longest = 0, 0.0
-    while time.monotonic() < end:
+    while time.monotonic() < end or writes < LEAST:
         began = time.monotonic()
         with connection.cursor() as cursor:
             if writes % 2:

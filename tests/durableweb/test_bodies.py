@@ -31,9 +31,12 @@ class Reading(ASGIHandler):
         return super().create_request(scope, body_file)
 
 
-def post(path: str, chunks: int, length: int | str | None = None) -> tuple[list[int], list[Any], int]:
+def post(
+    path: str, chunks: int, length: int | str | None = None, **asked: str
+) -> tuple[list[int], list[Any], int]:
     """What Django read, what was sent, and how many chunks were asked for, of a body in pieces of 64 KB."""
     headers = [(b"host", b"localhost"), (b"content-type", b"text/plain")]
+    headers += [(name.replace("_", "-").encode(), value.encode()) for name, value in asked.items()]
     if length is not None:
         headers.append((b"content-length", str(length).encode()))
     scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers}
@@ -64,6 +67,15 @@ def test_a_length_that_is_too_large_is_refused_unread(path):
         read, sent, asked = post(path, 1, length)
         assert (read, statuses(sent), asked) == ([], [413], 0)
         assert "at most" in sent[1]["body"].decode() and not sent[1].get("more_body")
+
+
+def test_a_browser_gets_a_page_in_its_language_and_a_program_a_sentence():
+    for asked, language in (({}, "en"), ({"accept_language": "de"}, "de"), ({"cookie": "language=de"}, "de")):
+        sent = post("/login/", 1, most("/login/") + 1, accept="text/html,*/*", **asked)[1]
+        start, page = dict(sent[0]["headers"]), sent[1]["body"].decode()
+        assert start[b"content-type"].startswith(b"text/html") and f'<html lang="{language}"' in page
+        assert b"default-src 'none'" in start[b"content-security-policy"] and "app.css" in page
+    assert "<" not in post("/login/", 1, most("/login/") + 1, accept="*/*")[1][1]["body"].decode()
 
 
 @pytest.mark.parametrize("length", [None, 10], ids=["in chunks", "with a length that is a lie"])

@@ -11,14 +11,23 @@ from types import SimpleNamespace
 
 import pytest
 from django.conf import settings
+from django.core import mail
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.template.loader import render_to_string
 from django.test import RequestFactory
 from django.utils import translation
 from django.utils.translation import trans_real
 
+from approvals.models import NoticeWish
 from durableweb import catalogs
+from runs import chores
+from runs.engine import clock
+from runs.models import Run
+from runs.models.statuses import ENDED, STATUSES
 from runs.pages import words
 from tests.approvals.cases import ask, close, waiting_run
+from tests.approvals.langchain_requests import BATCHED, INBOX
+from tests.approvals.test_contracts import APPROVED, REFUSED
 
 GERMAN = {"HTTP_ACCEPT_LANGUAGE": "de"}
 # Greek is what people and authors wrote; Latin letters outside the marks were written by us.
@@ -213,6 +222,99 @@ def test_nothing_that_a_page_says_is_left_in_english(marked, client, ada, bob, o
         if found := unmarked(client.get(path, **GERMAN).content.decode()):
             left[path] = found
     assert {text for found in left.values() for text in found} == set(), left
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("form", [BATCHED, INBOX], ids=["batched", "inbox"])
+def test_the_cards_of_a_contract_are_in_the_readers_language(marked, client, ada, form):
+    """Asked, edited wrongly, and answered; what the agent's author wrote stays as it is."""
+    approval = ask(form, verdicts=["respond"], question=QUESTION, why=WHY)
+    client.force_login(ada)
+    shown = [client.get(approval.get_absolute_url(), **GERMAN)]
+    empty = {"verdict": "respond", "revision": approval.revision, "operation_id": "x"}
+    shown.append(client.post(f"/approvals/{approval.pk}/decision/", empty, follow=True, **GERMAN))
+    said = [[APPROVED, REFUSED], [{"type": "accept", "args": None}]][form is INBOX]
+    answer = {"decisions": said} if form is BATCHED else said
+    approval.decide(by=ada, verdict="respond", payload=answer)
+    shown.append(client.get(approval.get_absolute_url(), **GERMAN))
+    told_by_author = {
+        *("pay", "wipe", "run_command", "To", "Amount", "Path", "Command", "Args", "ls", "bob", "/etc"),
+        *("Wipes everything below a path.", "Tool execution requires approval"),
+        "Please review the command before execution",
+    }
+    left = {text for answer in shown for text in unmarked(answer.content.decode())}
+    assert left <= told_by_author, left - told_by_author
+
+
+@pytest.mark.django_db(transaction=True)
+def test_files_and_what_is_wrong_with_them_are_in_the_readers_language(
+    marked, client, ada, settings, tmp_path
+):
+    settings.MEDIA_ROOT = tmp_path
+    approval = ask(PAYLOAD, question=QUESTION, why=WHY)
+    client.force_login(ada)
+    at = f"/approvals/{approval.pk}/comments/"
+    pages = []
+    for name, content in (("α.txt", "Ιδού.".encode()), ("α.exe", b"MZ\0\1"), ("α.txt", b"")):
+        sent = {"text": REASON, "files": [SimpleUploadedFile(name, content)]}
+        pages.append(client.post(at, sent, follow=True, **GERMAN))
+    assert approval.attachments.count() == 1
+    left = {text for page in pages for text in unmarked(page.content.decode())}
+    assert {text for text in left if not {"txt", "exe"} & set(re.findall(r"\w+", text))} == set()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_page_of_a_run_is_translated_in_every_status(marked, client, ada):
+    runs = {status: waiting_run(created_by=ada) for status in STATUSES}
+    now = clock.now()
+    for status, run in runs.items():
+        changes = {"status": status, "wake_at": None if status in ENDED else now}
+        if status in ENDED:
+            changes["finished_at"] = now
+        if status == "running":
+            changes |= {"leased_by": "εργάτης"}
+        if status in ("failed", "retrying"):
+            changes |= {"error": "Δεν απαντά.", "error_kind": "transient"}
+        Run.objects.filter(pk=run.pk).update(**changes)
+    client.force_login(ada)
+    left = {}
+    for status, run in runs.items():
+        for path in (f"/runs/{run.pk}/", f"/runs/?status={status}"):
+            answer = client.get(path, **GERMAN)
+            assert answer.status_code == 200 and answer.content.decode().count("⟦") > 5
+            if found := unmarked(answer.content.decode()):
+                left[path] = found
+    assert {text for found in left.values() for text in found} == set(), left
+
+
+@pytest.mark.django_db(transaction=True)
+def test_mail_comes_in_the_language_in_which_a_person_keeps_their_wishes(client, ada, bob, settings):
+    """B7: subject, text and HTML; who has kept none is written to in the site's language."""
+    settings.DURABLEWEB = {**settings.DURABLEWEB, "site_url": "https://example.com"}
+    for someone in (ada, bob):
+        someone.email = f"{someone.username}@example.com"
+        someone.save()
+    client.force_login(ada)
+    assert client.post("/notices/", {"mail": ["asked"]}, follow=True, **GERMAN).status_code == 200
+    assert NoticeWish.objects.get(person=ada).language == "de"
+    ask(PAYLOAD, question=QUESTION, why=WHY)
+    while chores.are_due(clock.now()):
+        chores.do_due()
+    mails = {message.to[0].partition("@")[0]: message for message in mail.outbox}
+    assert mails.keys() == {"ada", "bob"}
+    for name, language in (("ada", "de"), ("bob", "en")):
+        html = mails[name].alternatives[0][0]
+        with translation.override(language):
+            act, promise = (
+                translation.gettext(text)
+                for text in (
+                    "Open and decide",
+                    "The link opens a page. Nothing is decided by opening it.",
+                )
+            )
+        assert act in mails[name].body and promise in mails[name].body and act in html
+        assert f'lang="{language}"' in html
+    assert mails["ada"].subject.partition(":")[0] != mails["bob"].subject.partition(":")[0]
 
 
 def test_the_pages_for_what_broke_are_translated(marked, rf: RequestFactory):

@@ -42,7 +42,7 @@ class Explored:
 def explore(model: Model, most: int = MOST_STATES) -> Explored:
     """Breadth first from the start, until a fault, the end of the space, or `most` states."""
     first = model.start()
-    came: dict[Hashable, tuple[Any, str] | None] = {model.key(first): None}
+    came: dict[Hashable, tuple[Any, str, Any] | None] = {model.key(first): None}
     wave = [first]
     while wave and len(came) < most:
         later = []
@@ -51,7 +51,7 @@ def explore(model: Model, most: int = MOST_STATES) -> Explored:
                 key = model.key(after)
                 if key in came:
                     continue
-                came[key] = (state, f"{label:<52} {model.show(after)}")
+                came[key] = (state, label, after)
                 if fault := after.bad or model.fault(after):
                     return Explored(len(came), False, fault, _trace(model, came, key))
                 later.append(after)
@@ -62,8 +62,8 @@ def explore(model: Model, most: int = MOST_STATES) -> Explored:
 def _trace(model: Model, came: dict[Hashable, Any], key: Hashable) -> tuple[str, ...]:
     lines = []
     while came[key] is not None:
-        state, line = came[key]
-        lines.append(line)
+        state, label, after = came[key]
+        lines.append(f"{label:<52} {model.show(after)}")
         key = model.key(state)
     return tuple(reversed(lines))
 

@@ -1,7 +1,9 @@
 """A parent that makes children, a commit each, some of them alive at a time, and waits until all have ended.
 
-As in runs/engine/children.py and family.py: whoever makes a child, ends one, or cancels the parent holds the parent's
-lock, so each is one action. Time is left out: a worker that crashes leaves its run due.
+As in runs/engine/children.py, family.py and telling.py: whoever makes a child, tells the parent of ends, or cancels it
+holds the parent's lock, so each is one action. A child's end is an action of its own, and leaves word: the child is
+"ended" until its parent is told, by the worker that ended it or by a chore. Time is left out: a worker that crashes
+leaves its run due.
 """
 
 from __future__ import annotations
@@ -20,18 +22,16 @@ class Parent(NamedTuple):
 
 
 class Worker(NamedTuple):
-    at: str = (
-        "idle"  # spread, look, park, commit: of the parent; work, tell: of a child; cancel: of a cascade
-    )
+    at: str = "idle"  # spread, look, park, commit: of the parent; work, tell, write: of a child; cancel: of a cascade
     child: int = -1
     fresh: bool = True  # its fence is the run's
     differs: bool = False  # the parent's answers are not the number that it read
-    seen: int = 0  # what it read before the lock, where a rule is left out
+    untold: tuple[int, ...] = ()  # what it read before the lock, where a rule is left out
 
 
 class World(NamedTuple):
     parent: Parent
-    children: tuple[str, ...]  # turn, due, running, ended
+    children: tuple[str, ...]  # turn, due, running, ended, told
     started: int  # as the fan-out counts
     counted: int  # ends
     answered: bool
@@ -68,13 +68,13 @@ class Families:
             return "" if s.cascade or not living else "a child outlives its parent"
         if s.parent.status == "waiting" and s.answered and not s.parent.due:
             return "a lost wake: all children have ended"
-        if len(s.children) == self.total and not living and not s.answered and not self._telling(s):
+        if s.counted > s.children.count("told"):
+            return "an end was counted twice"
+        untold = "ended" in s.children or any(worker.at == "tell" for worker in s.workers)
+        if len(s.children) == self.total and not living and not s.answered and not untold:
             return "the end of a child was lost"
-        waits = s.parent.status == "waiting" and "turn" in living
+        waits = s.parent.status == "waiting" and "turn" in living and not untold
         return "a child never gets its turn" if waits and set(living) == {"turn"} else ""
-
-    def _telling(self, s: World) -> bool:
-        return any(worker.at == "tell" for worker in s.workers)
 
     def steps(self, s: World) -> Steps:
         if s.parent.status in ("running", "waiting") and (left := self.budgets.spend(s.left, "cancel")):
@@ -101,8 +101,10 @@ class Families:
 
     def _crashed(self, s: World, i: int, w: Worker) -> World:
         s = self._put(s, i, Worker())
+        if w.at in ("tell", "write"):
+            return s
         if w.child >= 0:
-            return s if w.at == "tell" else self._child(s, w.child, "due")
+            return self._child(s, w.child, "due")
         return s._replace(parent=Parent("running", True))
 
     # -- what idle workers take
@@ -118,8 +120,10 @@ class Families:
                 )
         for place, child in enumerate(s.children):
             if child == "due":
-                worker = Worker("work", place, seen=s.counted)
-                yield f"claims child {place}", self._put(self._child(s, place, "running"), i, worker)
+                worked = self._put(self._child(s, place, "running"), i, Worker("work", place))
+                yield f"claims child {place}", worked
+        if "ended" in s.children:
+            yield "does the chore of telling", self._put(s, i, Worker("tell"))
         if s.cascade:
             over = tuple("ended" if child in LIVING else child for child in s.children)
             cancelled = s._replace(children=over, cascade=False)
@@ -132,7 +136,8 @@ class Families:
         if s.started >= self.total:
             yield "has all its children", self._put(s, i, w._replace(at="look"))
             return
-        room = sum(child in ("due", "running") for child in s.children) < self.at_once
+        taken = sum(child in ("due", "running", "ended") for child in s.children)  # as the counts have it
+        room = taken < self.at_once
         made = s._replace(children=(*s.children, "due" if room else "turn"))
         if "counts_apart" in self.broken:
             yield "makes a child", self._put(made, i, w._replace(at="count"))
@@ -157,24 +162,30 @@ class Families:
     # -- a child's worker
 
     def _work(self, s: World, i: int, w: Worker) -> Steps:
-        ended = self._child(s, w.child, "ended")
-        if "tells_later" in self.broken:
-            yield f"ends child {w.child}", self._put(ended, i, w._replace(at="tell"))
-            return
-        yield f"ends child {w.child}", self._put(self._told(ended, w), i, Worker())
+        ended = self._child(s, w.child, "gone" if "leaves_no_word" in self.broken else "ended")
+        yield f"ends child {w.child}", self._put(ended, i, w._replace(at="tell"))
 
     def _tell(self, s: World, i: int, w: Worker) -> Steps:
-        yield "tells the parent", self._put(self._told(s, w), i, Worker())
+        """Of all that have ended, whoever ended them; there may be none left to tell."""
+        new = tuple(place for place, child in enumerate(s.children) if child in ("ended", "gone"))
+        if "reads_unlocked" in self.broken:
+            yield "reads who has ended", self._put(s, i, w._replace(at="write", untold=new))
+        else:
+            yield "tells the parent", self._put(self._told(s, new), i, Worker())
 
-    def _told(self, s: World, w: Worker) -> World:
-        """Counted; the next one's turn; the last one answers, which counts as an answer and wakes."""
-        counted = (w.seen if "counts_unlocked" in self.broken else s.counted) + 1
-        children = list(s.children)
+    def _write(self, s: World, i: int, w: Worker) -> Steps:
+        yield "tells the parent", self._put(self._told(s, w.untold), i, Worker())
+
+    def _told(self, s: World, new: tuple[int, ...]) -> World:
+        """Counted; the next ones' turn; the last one answers, which counts as an answer and wakes."""
+        counted = s.counted + len(new)
+        children = ["told" if place in new else child for place, child in enumerate(s.children)]
         ended = s.parent.status in ("completed", "cancelled")
-        if "turn" in children and not ended:
-            children[children.index("turn")] = "due"
+        for _ in new:
+            if "turn" in children and not ended:
+                children[children.index("turn")] = "due"
         s = s._replace(counted=counted, children=tuple(children))
-        if counted < self.total or ended:
+        if not new or counted < self.total or ended:
             return s
         parent = Parent("waiting", True) if s.parent.status == "waiting" else s.parent
         workers = tuple(

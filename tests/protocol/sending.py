@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 from tests.protocol.exploring import Budgets, ahead
@@ -49,13 +50,14 @@ class Sending:
         self.broken = frozenset(broken.split())
         self.honoured, self.asks, self.limit, self.freeze = honoured, asks, limit, freeze
         self.budgets = Budgets(**({"crash": 1, "beat": 2, "cancel": 0, "retry": 0} | budgets))
+        self._caller_key = cache(self._caller_key)  # the same few are asked for in nearly every state
 
     def start(self) -> World:
         return World(0, "running", None, 0, "-", 0, (Caller(), Caller()), (), 0, self.budgets.full)
 
     def key(self, s: World) -> Hashable:
         """Relative times, and only those that a worker's place still reads."""
-        workers = [self._caller_key(w, s) for w in s.workers]
+        workers = [self._caller_key(w, s.now) for w in s.workers]
         tried = ahead(s.tried, s.now, -self.limit - LEASE - 1) if s.entry in ("open", "in doubt") else 0
         order = sorted((0, 1), key=lambda i: workers[i])
         leased = None if s.leased is None else order.index(s.leased)
@@ -63,12 +65,12 @@ class Sending:
         row = (s.status, leased, ahead(s.wake, s.now), s.entry, tried)
         return row, workers[order[0]], workers[order[1]], calls, s.landed, s.left
 
-    def _caller_key(self, w: Caller, s: World) -> Hashable:
+    def _caller_key(self, w: Caller, now: int) -> Hashable:
         reads_lease = w.at in ("read", "resolve", "intend", "check", "call")
-        lease = ahead(w.lease, s.now) if reads_lease else 0
-        born = ahead(w.born, s.now, -LEASE) if w.at in ("check", "call") else 0
+        lease = ahead(w.lease, now) if reads_lease else 0
+        born = ahead(w.born, now, -LEASE) if w.at in ("check", "call") else 0
         floor = -max(self.limit, min(self.freeze, 9) + 1)
-        checked = ahead(w.checked, s.now, floor) if w.at in ("call", "sent") else 0
+        checked = ahead(w.checked, now, floor) if w.at in ("call", "sent") else 0
         return w.at, w.fresh, lease, born, checked
 
     def show(self, s: World) -> str:

@@ -87,10 +87,10 @@ CAUGHT = {
     ),
     # families
     "parking ignores the counter of children's ends": (lambda: Families("no_answers"), "lost wake"),
-    "a child tells its parent in a second commit": (lambda: Families("tells_later", at_once=2), "lost"),
-    "ends are counted by what was read before the lock": (
-        lambda: Families("counts_unlocked", at_once=2),
-        "lost",
+    "a child's end leaves no word for its parent": (lambda: Families("leaves_no_word", at_once=2), "lost"),
+    "who has ended is read before the lock": (
+        lambda: Families("reads_unlocked", at_once=2),
+        "counted twice",
     ),
     "a child is made before it is counted": (lambda: Families("counts_apart"), "started twice"),
     "a child that is made waits though there is room": (lambda: Families("held_at_first"), "its turn"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import cache
 from typing import NamedTuple
 
 from tests.protocol.exploring import ahead
@@ -59,6 +60,7 @@ def is_ready(e: Entry, now: int) -> bool:
     return e.status != "o" and (e.effective is None or e.effective <= now)
 
 
+@cache  # the same few are asked for in nearly every state
 def entry_key(e: Entry, now: int) -> Hashable:
     if e.taken or e.status in "xc":
         return e._replace(due=None, effective=None if e.effective is None else 0)

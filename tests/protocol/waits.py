@@ -8,6 +8,7 @@ for is complete and effective it parks the run again without calling the node.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from functools import cache
 
 from tests.protocol.exploring import Budgets, ahead, earliest
 from tests.protocol.waiting_run import Entry, Run, Worker, World, entry_key, is_ready, next_look
@@ -34,6 +35,7 @@ class Waits:
         some = {"decide": 1, "again": 0, "undo": 1, "other": 1, "cancel": 0}
         some |= {"crash": 0, "beat": 0, "retry": 0, "back": 0, "branch": 0, "rounds": 0}
         self.budgets = Budgets(**(some | budgets))
+        self._worker_key = cache(self._worker_key)
 
     def start(self) -> World:
         created = Run("created", None, 0)

@@ -56,10 +56,6 @@ def map_all(run, state):
 GRAPHS = (leaf, slow, waiter, mapper)
 
 
-def log_of(run: Run) -> list[str]:
-    return run.state_at()["log"]
-
-
 def children_of(run: Run) -> list[Run]:
     return list(run.children.order_by("created_at", "item"))
 

@@ -85,3 +85,14 @@ def erase_a_run() -> Made:
     sha256 = blobs.put(run.pk, content(), "text/plain", LIMIT).sha256
     run.cancel("ada", "not needed")
     return f"{run.pk} {sha256}", lambda: run.erase("asked for", "olga")
+
+
+@verb
+def erase_a_family() -> Made:
+    top = start(plain, {"log": ["a"]}, labels={"title": "t"})
+    child = start(plain, {"log": ["b"]})
+    Run.objects.filter(pk=child.pk).update(parent=top, root=top.pk, depth=1)
+    sha256 = blobs.put(child.pk, content(), "text/plain", LIMIT).sha256
+    child.cancel("ada", "not needed")
+    top.cancel("ada", "not needed")
+    return f"{child.pk} {sha256}", lambda: top.erase("asked for", "olga")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 from runs import Graph, start
 from runs.core import codec
@@ -13,6 +14,7 @@ from runs.engine.claim import MOST_DEATHS
 from runs.engine.drive import Drive
 from runs.engine.family import cancel_children
 from runs.engine.ledger import RowLedger
+from runs.engine.telling import tell
 from runs.models import Run
 from tests.runs.faulty_rows import Log, claim, claimed, few, lone, many, pass_lease
 from tests.runs.faulty_verbs import Made, of
@@ -77,6 +79,14 @@ def wait_for_a_child_of_an_earlier_step() -> Made:
 
 
 @of("families")
+def look_for_the_end_of_a_child() -> Made:
+    drive, rows = rows_of(lone)
+    entry = rows.start(asked("few:looked#1", input={}), few, Log().model_dump())
+    claim(first_of(Run.objects.get(pk=drive.lease.run_id))).run()
+    return str(drive.lease.run_id), lambda: rows.look([entry.key])
+
+
+@of("families")
 def end_a_child_whose_parent_waits() -> Made:
     run = waiting(lone)
     drive = claim(first_of(run))
@@ -88,6 +98,14 @@ def fail_one_of_many_and_release_the_next() -> Made:
     run = waiting(many)
     drive = claim(first_of(run))
     return str(run.pk), lambda: drive.lease.fail("permanent", "no")
+
+
+@of("families")
+def tell_what_ends_a_killed_process_has_left_untold() -> Made:
+    run = waiting(many)
+    with patch("runs.engine.telling.tell"):  # killed right after the commit of the end
+        claim(first_of(run)).lease.fail("permanent", "no")
+    return str(run.pk), lambda: tell(run.pk)
 
 
 @of("families")

@@ -14,7 +14,7 @@ from runs.core import ledger
 from runs.core.graph import END
 from runs.core.ledger import Entry
 from runs.engine import clock
-from runs.engine.claim import MOST_DEATHS
+from runs.engine.claim import MOST_DEATHS, Claimer
 from runs.engine.lease import Lease
 from runs.engine.ledger import RowLedger
 from runs.engine.reclaim import hand_back_for, take_from_stuck
@@ -100,6 +100,12 @@ def claim_retrying() -> Made:
 def claim_lost() -> Made:
     run = lost()
     return str(run.pk), lambda: claim(run, "w2")
+
+
+@of("claims")
+def fail_what_cannot_be_read() -> Made:
+    run = Run.objects.get(pk=claimed().lease.run_id)
+    return str(run.pk), lambda: Claimer("w1", [])._spoilt(run, "CodecError: $.log: it is spoilt")
 
 
 @of("claims")

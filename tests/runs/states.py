@@ -5,12 +5,20 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
+
+if TYPE_CHECKING:
+    from runs.models import Run
 
 
 class Log(BaseModel):
     log: list[str] = []
+
+
+def log_of(run: Run) -> list[str]:
+    return run.state_at()["log"]
 
 
 class Level(Enum):

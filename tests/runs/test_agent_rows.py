@@ -19,8 +19,8 @@ from runs.core.rules import Stage
 from runs.errors import Invalid
 from runs.language_model import Wish
 from runs.testing import drive
+from tests.runs.buying import CHEAP, DEAR, ORDER, buyer, graph_of, order, stock
 from tests.runs.driving import registered
-from tests.runs.test_agent import CHEAP, DEAR, ORDER, buyer, graph_of, order, stock
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

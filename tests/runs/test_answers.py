@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection, transaction
-from pydantic import BaseModel
 
 from runs import END, Ask, Graph, Retry, Transient, start, tool
 from runs.core import codec
@@ -17,14 +16,11 @@ from runs.errors import Conflict, Missing
 from runs.models import LedgerEntry, Run
 from tests.amounts import IN_FULL
 from tests.runs.driving import answer, claim, drive, pass_call, pass_time, registered
+from tests.runs.states import Log
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ROUNDS = 1_000 if IN_FULL else 40  # case E18
-
-
-class Log(BaseModel):
-    log: list[str] = []
 
 
 one = Graph("one question", state=Log)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.core.files.storage import storages
@@ -14,9 +17,9 @@ from django.db import connection, transaction
 
 from runs import blob_holders, chores, start
 from runs.core import codec
-from runs.engine import blobs, clock, sweeping
+from runs.engine import blobs, boundaries, clock, sweeping
 from runs.models import Blob, BlobUse, Remark, Run
-from runs.testing import kill_at_statements, moved_clock
+from runs.testing import in_child, kill_at_statements, moved_clock
 from tests.at_once import at_once
 from tests.runs.driving import registered
 from tests.runs.faulty_blobs import VERBS, plain, shape
@@ -141,6 +144,38 @@ def test_a_kill_at_any_statement_leaves_each_used_blob_readable_and_the_next_swe
 
         assert kill_at_statements(prepare, check) >= 2
         assert seen[0] != seen[-1], name
+
+
+def test_a_kill_between_a_blobs_row_and_its_file_leaves_what_the_sweep_collects():
+    """E15: a writer's file before its row, and a collector's row before its file."""
+    storage = storages["default"]
+    run = start(plain, {})
+    kept = blobs.put(run.pk, b"kept", "text/plain", LIMIT)
+    gone = blobs.put(run.pk, b"let go", "text/plain", LIMIT)
+    let_go(run, gone.sha256)
+    with moved_clock() as moved:
+        moved.move(timedelta(days=3))
+        sweeping.sweep_files()  # what other tests have left
+        assert killed_at("blob's rows", lambda: blobs.put(run.pk, b"never recorded", "text/plain", LIMIT))
+        assert killed_at("blob's row gone", lambda: sweeping.collect(gone.sha256))
+        assert list(Blob.objects.values_list("sha256", flat=True)) == [kept.sha256]
+        assert sweeping.sweep_files() == 2
+        assert not [name for name in sweeping._files(storage) if kept.sha256 not in name]
+        assert blobs.read(run.pk, kept.sha256) == b"kept"
+
+
+def killed_at(name: str, act: Callable[[], Any]) -> bool:
+    """Whether a process that does it came to that boundary, where it was killed."""
+
+    def die(at: str) -> None:
+        if at == name:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def work(_tell: Callable[[Any], None]) -> None:
+        boundaries.on_boundary = die
+        act()
+
+    return in_child(work).killed
 
 
 @pytest.mark.postgres_only

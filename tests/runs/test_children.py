@@ -14,8 +14,8 @@ from runs.engine.verify import first_bad_row
 from runs.models import Checkpoint, LedgerEntry, Remark, Run
 from tests.at_once import at_once
 from tests.runs.driving import answer, claim, drive, kinds, pass_lease, pass_time, registered
-from tests.runs.families import GRAPHS, children_of, drive_all, leaf, log_of, slow, waiter, work
-from tests.runs.states import Log
+from tests.runs.families import GRAPHS, children_of, drive_all, leaf, slow, waiter, work
+from tests.runs.states import Log, log_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -6,7 +6,7 @@ import pytest
 from django.db import transaction
 
 from runs import Graph, start, tool
-from runs.engine import children, family
+from runs.engine import children, telling
 from runs.engine.boundaries import boundary
 from runs.engine.ledger import RowLedger
 from runs.models import FanOut, Run
@@ -96,7 +96,7 @@ def test_a_child_that_is_not_committed_with_its_entry_is_found_to_be_started_twi
 
 def test_ends_that_do_not_wake_the_parent_are_found(monkeypatch):
     """Proof that a child's end must count as an answer."""
-    monkeypatch.setattr(family, "wake", lambda run, at: None)
+    monkeypatch.setattr(telling, "wake", lambda run, at, answers: None)
     with pytest.raises(Unanswered, match="its wake-up was lost"):
         drive(order, {}, ANSWERS)
 

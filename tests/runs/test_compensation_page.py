@@ -11,10 +11,11 @@ from django.urls import reverse
 from runs import Ambiguous, Permanent, Transient, start
 from runs.engine import clock
 from runs.models import Run
-from runs.pages.contents import RunPage, rows
+from runs.pages.contents import RunPage
+from runs.pages.rows import rows
 from tests.runs.driving import drive, pass_time, registered
-from tests.runs.test_compensation import started, trip
 from tests.runs.travel import happened, moods
+from tests.runs.trips import started, trip
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

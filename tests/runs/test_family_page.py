@@ -12,7 +12,7 @@ from django.urls import reverse
 from runs import Graph, start
 from runs.engine import clock
 from runs.models import Run
-from runs.pages.contents import rows
+from runs.pages.rows import rows
 from tests.runs.driving import drive, registered
 from tests.runs.families import GRAPHS, children_of, mapper, waiter
 from tests.runs.states import Log

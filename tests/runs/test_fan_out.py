@@ -6,11 +6,11 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from runs import Graph, start
+from runs import Graph, chores, start
 from runs.core.children import MOST_ITEMS
-from runs.engine import children
+from runs.engine import children, clock, telling
 from runs.engine.verify import first_bad_row
-from runs.models import FanOut, Run
+from runs.models import FanOut, Run, UntoldEnd
 from runs.testing import go_on
 from tests.at_once import at_once
 from tests.runs.driving import claim, drive, kinds, pass_lease, registered
@@ -91,6 +91,46 @@ def test_the_last_ends_at_the_same_moment_answer_once():
         assert (run.answers, FanOut.objects.get(entry__run=run).counts["completed"]) == (1, 4)
         drive(run)
         assert run.state_at()["ends"] == list("ABCD")
+
+
+def test_ends_do_not_wait_for_who_has_the_parent_and_are_told_together_by_a_chore(monkeypatch):
+    """A19: an end takes no lock of its parent. One whose process is killed before the parent is told is told soon."""
+    run = mapped("abcd", at_once=2)
+    one, two, three, four = children_of(run)
+    three.cancel(by="ada", reason="not that one")
+    with monkeypatch.context() as killed:  # right after the commit of the end
+        killed.setattr(telling, "tell", lambda parent_id: None)
+        if connection.vendor == "postgresql":
+            with transaction.atomic():
+                Run.objects.lock(run.pk)
+                ends = at_once(lambda: drive(one), lambda: drive(two))
+        else:  # one writer at a time, whatever is locked
+            ends = [drive(one), drive(two)]
+    assert not [end for end in ends if isinstance(end, Exception)]
+    assert [child.told for child in children_of(run)] == ["", "", "cancelled", ""] and awake(run) == []
+    monkeypatch.setattr(clock, "AHEAD", telling.LEFT_BEHIND)
+    assert chores.are_due(clock.now())
+    chores.do_due()
+    assert (awake(run), UntoldEnd.objects.count()) == ([3], 0), "the third has had its turn"
+    drive_all(run)
+    assert run.state_at()["ends"] == ["A", "B", "cancelled ", "D"]
+
+
+def test_one_cancelled_before_its_turn_whose_end_is_not_told_yet_frees_no_place_twice(monkeypatch):
+    run = mapped("abcdef", at_once=1)
+    one, two, *_ = children_of(run)
+    with monkeypatch.context() as untold:
+        untold.setattr(telling, "tell", lambda parent_id: None)
+        two.cancel(by="ada", reason="not that one")
+    fan_out = FanOut.objects.get(entry__run=run)
+    Run.objects.filter(pk=one.pk).update(told="completed")
+    one.refresh_from_db()
+    fan_out.count(one)  # its turn is over; the one whose turn would come has ended, and is not counted
+    fan_out.release(clock.now())
+    fan_out.save()
+    assert (fan_out.released, fan_out.passed) == (3, 1) and awake(run) == [0, 2]
+    telling.tell_all(run.pk)
+    assert awake(run) == [0, 2], "one place, and it is taken"
 
 
 def test_of_no_items_there_is_nothing_to_wait_for():

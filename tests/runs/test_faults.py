@@ -25,6 +25,7 @@ from tests.amounts import ON_POSTGRES, THOROUGH, dice
 from tests.runs.faulty_compensation import of as ___  # noqa: F401 - its verbs are among VERBS then
 from tests.runs.faulty_families import of as ____  # noqa: F401 - its verbs are among VERBS then
 from tests.runs.faulty_rates import of as _____  # noqa: F401 - its verbs are among VERBS then
+from tests.runs.faulty_retention import of as ______  # noqa: F401 - its verbs are among VERBS then
 from tests.runs.faulty_rows import GRAPHS, forgotten, registered, script
 from tests.runs.faulty_verbs import VERBS
 from tests.runs.faulty_versions import of as __  # noqa: F401 - and so are these
@@ -34,6 +35,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 ENDS = {
     "claim_poison": {("failed", "poison")},
+    "fail_what_cannot_be_read": {("failed", "bad_state")},
+    "look_for_the_end_of_a_child": {("failed", "diverged")},
     "fail_with_an_open_write": {("failed", "permanent")},
     "fail_an_entry": {("failed", "permanent")},
     "cancel_a_waiting_run": {("cancelled", "")},
@@ -105,6 +108,7 @@ def shape(subject: str) -> Any:
         "alone",
         "error_kind",
         "told",
+        "kept",
     )
     row = {name: getattr(run, name) for name in names}
     moments = {"leased": "leased_by", "wakes": "wake_at", "cascades": "cascade_at"}

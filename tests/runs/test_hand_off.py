@@ -12,8 +12,8 @@ from runs.agent import Agent, Budget, HandOff, Reply, Scripted, Talk, Use, Wish
 from runs.core.rehearsal import rehearse
 from runs.models import Run
 from runs.testing import crash_everywhere, drive
+from tests.runs.buying import order, sent, stock
 from tests.runs.driving import registered
-from tests.runs.test_agent import order, sent, stock
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,8 @@ from runs import Graph, registry, start
 from runs.engine import clock
 from runs.engine.holding import NEEDS_DEPLOY, NEEDS_MIGRATION, held
 from runs.models import Run
-from runs.pages.contents import RunPage, rows
+from runs.pages.contents import RunPage
+from runs.pages.rows import rows
 from tests.runs import versioned
 from tests.runs.driving import claim, registered
 from tests.runs.test_versions import a_worker_that_serves, drive, parked

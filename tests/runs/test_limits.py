@@ -17,8 +17,7 @@ from runs.engine.claim import Claimer
 from runs.engine.drive import Drive
 from runs.engine.shift import Shift
 from runs.errors import Conflict, Invalid, Missing
-from runs.models import GraphStop, LaneUse, QueueLimit, Run
-from runs.models.limits import NEVER
+from runs.models import Checkpoint, GraphStop, LaneUse, QueueLimit, Run
 from runs.testing import kill_at_statements
 from runs.work.bell import Bell
 from tests.at_once import at_once
@@ -203,13 +202,28 @@ def test_a_child_is_in_its_parents_lane():
 # -- how many in a time -------------------------------------------------------------------------------------
 
 
-def test_so_many_start_in_a_period():
-    limit(starts=2, per_seconds=60)
-    queued(times=5)
-    assert len(taken(Claimer("w1"))) == 2
-    pass_time(29)
+@pytest.mark.parametrize("kind", ["starts", "starts_a_lane"])
+def test_never_more_start_in_any_period_however_the_claims_fall(kind):
+    """S5: not only in the periods of a calendar: wherever a minute begins, no more than three starts lie in it."""
+    limit(**{kind: 3}, per_seconds=60)
+    queued("a", times=20)
+    for step in (0, 45, 16, 3, 55, 20, 41, 30, 1, 29):
+        pass_time(step)
+        for one in taken(Claimer("w")):
+            one.run()
+    starts = list(Checkpoint.objects.filter(kind="claim").order_by("at").values_list("at", flat=True))
+    assert len(starts) >= 9
+    close = [later - one for one, later in zip(starts, starts[3:], strict=False)]
+    assert min(close) >= timedelta(seconds=60), close
+
+
+def test_other_numbers_hold_at_once_also_for_what_has_started_before():
+    limit(starts_a_lane=3, per_seconds=60)
+    queued("a", times=4)
+    assert len(taken(Claimer("w1"), most=2)) == 2
+    limit(starts_a_lane=2, per_seconds=60)
     assert taken(Claimer("w2")) == []
-    pass_time(2)
+    limit(starts_a_lane=3, per_seconds=60)
     assert len(taken(Claimer("w3"))) == 1
 
 
@@ -235,11 +249,11 @@ def test_so_many_of_each_lane_start_in_a_period():
 
 
 def test_lanes_that_were_not_served_for_a_day_are_forgotten():
-    limit(starts_a_lane=1)
+    limit(starts_a_lane=5, per_seconds=36 * 3600)
     queued("a")
     taken(Claimer("w1"))
-    LaneUse.forget_old(clock.now())
-    assert LaneUse.objects.exists()
+    LaneUse.forget_old(clock.now() + timedelta(hours=30))
+    assert LaneUse.objects.exists(), "its start still counts"
     LaneUse.forget_old(clock.now() + timedelta(days=2))
     assert not LaneUse.objects.exists()
 
@@ -323,15 +337,15 @@ def test_a_kill_at_any_statement_of_a_limited_claim_counts_it_with_the_claim_or_
     def prepare() -> tuple[str, Any]:
         LaneUse.objects.all().delete()
         limit(at_once=50, starts=50, starts_a_lane=50)
-        QueueLimit.objects.update(free_at=NEVER)
+        QueueLimit.objects.update(window="")
         (run,) = queued("a")
         return str(run.pk), lambda: Claimer("w1").claim(alone=True, only=run.pk)
 
     def counted(run_id: str) -> tuple[bool, bool, bool]:
         return (
             Run.objects.filter(pk=run_id, leased_by="w1", status="running").exists(),
-            QueueLimit.objects.exclude(free_at=NEVER).exists(),
-            LaneUse.objects.filter(lane="a", free_at__gt=NEVER).exists(),
+            QueueLimit.objects.exclude(window="").exists(),
+            LaneUse.objects.filter(lane="a").exclude(window="").exists(),
         )
 
     seen = []

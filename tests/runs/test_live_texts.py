@@ -21,10 +21,10 @@ from runs.live.tail import Tail
 from runs.model_endpoint import Endpoint
 from runs.models import LedgerEntry, LiveText, Run
 from runs.work.bell import Bell
+from tests.runs.buying import Case
 from tests.runs.chat_server import ChatServer, stream
 from tests.runs.driving import claim, drive, pass_lease, registered
 from tests.runs.states import Log
-from tests.runs.test_agent import Case
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -15,7 +15,8 @@ from runs.core import codec
 from runs.engine import clock
 from runs.live.tail import Tail
 from runs.models import Run, Signal
-from runs.pages.contents import RunPage, rows
+from runs.pages.contents import RunPage
+from runs.pages.rows import rows
 from tests.runs.driving import answer, drive, pass_time, registered
 from tests.runs.states import Log
 

@@ -16,8 +16,8 @@ from runs import END, Graph, Permanent, Transient, tool
 from runs.agent import Agent, Budget
 from runs.core.rehearsal import rehearse
 from runs.model_endpoint import Endpoint
+from tests.runs.buying import Case
 from tests.runs.chat_server import ChatServer, call, completion, refusal, stream
-from tests.runs.test_agent import Case
 
 
 @pytest.fixture(autouse=True)
@@ -120,15 +120,47 @@ def test_what_the_endpoint_counts_is_spent_from_the_budget():
         ({"prompt_tokens": 2_000, "completion_tokens": 500, "cost": "0.5"}, 2_500, "0.5"),
         ({"prompt_tokens": 2_000, "completion_tokens": 500, "cost": "NaN"}, 2_500, "0.0006"),
         ({"prompt_tokens": 2_000, "completion_tokens": 500, "cost": -1}, 2_500, "0.0006"),
-        ({"total_tokens": "many", "prompt_tokens": -5}, 0, "0"),
-        (None, 0, "0"),
-        ([], 0, "0"),
+        ({"total_tokens": 2_500}, 2_500, "0.0015"),
     ],
 )
 def test_what_a_reply_took_is_as_told_or_by_the_prices(usage, tokens, usd):
     with ChatServer(completion("Hello.", usage=usage)) as server:
         reply = ask(server, usd_per_million=("0.15", "0.60"))
     assert (reply.tokens, reply.usd) == (tokens, Decimal(usd))
+    assert reply.priced and not reply.estimated
+
+
+@pytest.mark.parametrize(
+    "usage", [{"total_tokens": "many", "prompt_tokens": -5}, {"total_tokens": 0}, None, []]
+)
+def test_where_no_usage_is_told_tokens_are_estimated_by_the_length_of_what_was_sent_and_came(usage):
+    with ChatServer(completion("Grüße aus 東京." * 100, usage=usage)) as server:
+        reply = ask(server, usd_per_million=("0.15", "0.60"))
+        sent = json.dumps(server.requests[0]["messages"], ensure_ascii=False).encode()
+    tokens_in, tokens_out = -(-len(sent) // 3), -(-len("Grüße aus 東京.".encode()) * 100 // 3)
+    assert (reply.tokens, reply.estimated) == (tokens_in + tokens_out, True)
+    assert reply.usd == (tokens_in * Decimal("0.15") + tokens_out * Decimal("0.60")) / 1_000_000
+
+
+def test_a_budget_of_tokens_binds_at_an_endpoint_that_tells_no_usage():
+    asks = completion("I look. " * 200, call("stock", '{"item": "lamp"}'))
+    with ChatServer(asks) as server:
+        ended = rehearse(
+            graph_of(Endpoint(server.url, "tiny"), budget=Budget(tokens=1_000), max_turns=20), {}
+        )
+        asked = len(server.requests)
+    assert "of 1,000 tokens are used" in ended.error and 1 <= asked < 5
+
+
+def test_a_budget_of_money_is_refused_where_nobody_says_what_a_reply_costs():
+    asks = completion(None, call("stock", '{"item": "lamp"}'))
+    with ChatServer(asks) as server:
+        ended = rehearse(graph_of(Endpoint(server.url, "tiny"), budget=Budget(usd="0.02")), {})
+        assert len(server.requests) == 1
+        free = Endpoint(server.url, "tiny", usd_per_million=("0", "0"))
+        stopped = rehearse(graph_of(free, budget=Budget(usd="0.02"), max_turns=3), {})
+    assert ended.error_kind == "permanent" and "give its Endpoint usd_per_million" in ended.error
+    assert "3 turns are used" in stopped.error
 
 
 def test_calls_are_read_as_different_servers_write_them():

@@ -12,7 +12,6 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
-from pydantic import BaseModel
 
 from runs import Ask, Graph, start, tool
 from runs.conf import conf
@@ -22,12 +21,9 @@ from runs.engine.drive import Drive
 from runs.engine.ledger import RowLedger
 from runs.models import LedgerEntry, Remark
 from runs.testing import CrashFound, Unanswered, crash_everywhere, drive, go_on, moved_clock
+from tests.runs.states import Log
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-class Log(BaseModel):
-    log: list[str] = []
 
 
 @tool(kind="write", limit=timedelta(seconds=5))

@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 from datetime import timedelta
+from itertools import count
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, transaction
-from pydantic import BaseModel
 
 from approvals.chain import first_break
 from approvals.files import Sent
 from runs import Ask, Graph, Wait, chores, start, tool
 from runs.core.errors import Permanent
-from runs.engine import blobs, clock, erasing
+from runs.engine import blobs, boundaries, clock, erasing
 from runs.engine.verify import first_bad_row
 from runs.errors import Conflict, Invalid
 from runs.models import Blob, BlobUse, Checkpoint, LedgerEntry, Remark, Run, Signal, Tombstone
 from runs.models.tombstone import ERASED
-from runs.testing import go_on, moved_clock
+from runs.testing import go_on, in_child, moved_clock
 from runs.testing.rows import all_rows
 from tests.runs.driving import drive, registered
+from tests.runs.states import Log
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 CANARY = "canary-7b1f"
-
-
-class Log(BaseModel):
-    log: list[str] = []
 
 
 @tool(kind="write")
@@ -203,6 +202,30 @@ def test_an_erasure_goes_on_in_small_transactions_wherever_it_was_left(ended, mo
     stone.refresh_from_db()
     assert stone.erased_at is not None and CANARY not in str(all_rows())
     assert first_bad_row(ended) is None
+
+
+def test_an_erasure_whose_processes_are_killed_goes_on_where_each_of_them_stopped(ended, monkeypatch):
+    """E15: by SIGKILL, each after one small transaction more; nothing is begun anew, and nothing is left."""
+    monkeypatch.setattr(erasing, "AT_A_TIME", 5)
+
+    def work(_tell) -> None:
+        commits = count()
+
+        def die(at: str) -> None:
+            if at == "erase some" and next(commits) == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        boundaries.on_boundary = die
+        ended.erase("asked for", "olga")
+
+    full = Checkpoint.objects.exclude(body="").count()
+    left = [full]
+    while in_child(work).killed:
+        left.append(Checkpoint.objects.exclude(body="").count())
+        assert first_bad_row(ended) is None and Tombstone.objects.filter(run=ended).exists()
+    assert len(left) > 3 and left == sorted(left, reverse=True)
+    assert Tombstone.objects.get(run=ended).erased_at is not None
+    assert CANARY not in str(all_rows()) and first_bad_row(ended) is None
 
 
 def test_the_commands_keep_and_erase_and_name_what_cannot_be(ended, ada):

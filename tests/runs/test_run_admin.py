@@ -189,6 +189,19 @@ def test_one_runs_page_shows_nothing_of_what_it_was_about_and_offers_what_can_be
         assert eraser.post(f"{LIST}{never}", {"post": "yes"}).status_code == 403
 
 
+def test_the_way_to_the_runs_own_page_is_offered_to_who_may_see_it(eraser, ended, olga, ada):
+    """Else it would end at 404."""
+    address = f"{LIST}{ended.pk}/change/"
+    assert (
+        eraser.get(address).context["absolute_url"] is None and "View on site" not in eraser.get(address).text
+    )
+    seeing = signed_in(ada, "erase")
+    page = seeing.get(address)
+    assert "View on site" in page.text
+    shown = seeing.get(page.context["absolute_url"], follow=True)
+    assert shown.status_code == 200 and shown.redirect_chain[-1][0].endswith(ended.get_absolute_url())
+
+
 def test_runs_are_found_by_id_and_narrowed(eraser, ended):
     other = drive(leaf, {})
     other.keep("a court asked", "bob")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -269,6 +270,43 @@ def test_a_page_of_the_list_costs_the_same_for_one_run_and_for_many(
         drive(started())
     with django_assert_max_num_queries(14):  # PostgreSQL is asked for its clock as well
         client.get(reverse("runs:list"))
+
+
+def test_what_a_run_spent_is_added_up_on_its_page(client, ada, monkeypatch) -> None:
+    """C1: from the rows alone; a value of somebody's own under that name is none, and no cost is not shown."""
+
+    class Bill(BaseModel):
+        tokens: int = 0
+
+    billed = Graph("page-bill", state=Bill, viewers="pm")
+
+    @billed.node(then=END)
+    def pay(run, state):
+        run.spend(tokens=1_200, usd="0.0123")
+        run.spend(tokens=34, usd=Decimal("1.10"))
+        run.once("spend", lambda: {"tokens": "many"})
+        run.once("other", lambda: 1)
+        return END
+
+    with registered(billed):
+        run = start(billed, {})
+        drive(run)
+        assert page(run).spent == ["1.11 USD", "1,234 tokens"]
+        monkeypatch.setattr("runs.pages.contents.ENTRIES_SHOWN", 1)
+        assert page(run).spent == ["1.11 USD", "1,234 tokens"], "also of those that the page does not list"
+        client.force_login(ada)
+        assert "1,234 tokens" in client.get(run.get_absolute_url()).content.decode()
+    free = started()
+    drive(free)
+    assert page(free).spent == []
+
+
+def test_the_page_of_a_run_costs_few_statements(client, ada, django_assert_max_num_queries) -> None:
+    client.force_login(ada)
+    run = started()
+    drive(run)
+    with django_assert_max_num_queries(22):
+        client.get(reverse("runs:run", args=[run.pk]))
 
 
 def test_the_pages_hold_no_inline_script_and_no_inline_style(client, ada) -> None:

@@ -147,7 +147,7 @@ def test_somebody_elses_pause_in_the_meantime_is_told(staff, made, monkeypatch):
 
     monkeypatch.setattr(Schedule, "put", late)
     answer = staff.post(page(made), ASKED | {"cron": "0 10 * * 1"}, follow=True)
-    assert "was not changed: it is paused by bob now" in answer.content.decode()
+    assert "was not changed. It is paused by bob now" in answer.content.decode()
 
 
 def test_who_may_only_look_changes_nothing(client, bob, made):

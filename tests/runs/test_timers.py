@@ -11,9 +11,8 @@ from runs import Graph, Retry, TimedOut, Timer, Transient, Wait, start
 from runs.engine import clock, sql
 from runs.engine.row_threads import RowThreads
 from runs.engine.verify import first_bad_row
-from runs.models import Run
 from tests.runs.driving import claim, drive, kinds, pass_lease, pass_time, registered
-from tests.runs.states import Log
+from tests.runs.states import Log, log_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -30,10 +29,6 @@ def sleep_two_seconds(run, state):
 def graphs_are_known():
     with registered(nap):
         yield
-
-
-def log_of(run: Run) -> list[str]:
-    return run.state_at()["log"]
 
 
 def test_a_timer_parks_the_run_until_its_moment_and_is_never_early():

@@ -12,6 +12,7 @@ from runs import (
     Graph,
     start,
 )
+from runs.engine.verify import first_bad_row
 from runs.errors import Conflict, TooEarly
 from runs.models import LedgerEntry, Run
 from tests.at_once import at_once
@@ -115,6 +116,28 @@ def test_cancelling_a_run_in_doubt_keeps_the_doubt_closes_its_question_and_it_is
             settle(run, doubted, "happened")
     run.refresh_from_db()
     assert (run.status, run.wake_at, sent) == ("cancelled", None, ["lost"])
+
+
+@pytest.mark.parametrize("outcome", ["happened", "not_happened", "give_up"])
+def test_what_is_settled_after_the_end_is_in_the_trail_which_holds(outcome, client, olga):
+    """E6, A17: an ended run has no later checkpoint that would cover it, so it leaves one of its own."""
+    with registered(losing):
+        run = start("losing", {})
+        drive(run)
+        run.cancel("user olga", "enough")
+        pass_call()
+        head = run.head
+        settled = settle(run, run.entries.get(kind="effect"), outcome)
+        run.refresh_from_db()
+        last = run.checkpoints.order_by("seq").last()
+        client.force_login(olga)
+        page = client.get(f"/runs/{run.pk}/").content.decode()
+    assert (last.kind, last.status, last.actor, last.reason) == ("settle", "cancelled", "olga", "looked")
+    assert settled.status != "in_doubt" and run.head == last.digest != head
+    assert first_bad_row(run) is None
+    assert "What was in doubt was settled by olga: looked" in page
+    LedgerEntry.objects.filter(pk=settled.pk).update(answered_by="somebody")
+    assert "was changed after checkpoint" in first_bad_row(run)
 
 
 def test_cancelling_while_the_call_may_be_under_way_makes_it_in_doubt_and_settling_is_too_early():

@@ -7,6 +7,7 @@ import pytest
 
 from runs import secrets
 from runs.engine import clock
+from tests.approvals.conftest import uncounted as uncounted
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +33,16 @@ def run(letters_known: None):
     from tests.security.letters import waiting_letter
 
     return waiting_letter()
+
+
+@pytest.fixture
+def alone(uncounted: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of the page of one approval: the list beside it is empty, and costs nothing."""
+    from approvals.counting import Count
+    from approvals.listing import Listing
+
+    monkeypatch.setattr(Listing, "rows", [])
+    monkeypatch.setattr(Listing, "count", Count(0))
 
 
 @pytest.fixture

@@ -14,11 +14,12 @@ from runs.errors import Conflict, Invalid, NotAllowed
 from runs.models import LedgerEntry, Run
 from tests.approvals.browser_post import posted_by
 from tests.approvals.cases import answer_of, ask
+from tests.approvals.pages import as_person
 from tests.runs.driving import drive, pass_time
 from tests.security.letters import posted, waiting_letter
-from tests.security.test_routes import FORM, as_person, unmoved
+from tests.security.test_routes import FORM, unmoved
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("letters_known")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("letters_known", "alone")]
 
 NESTED = {depth: "[" * depth + "]" * depth for depth in (150, 1_000, 20_000)}
 
@@ -207,7 +208,9 @@ def test_a_body_that_is_no_form_is_refused(client: Client, run: Run) -> None:
         ("verdict=approve&revision=1", "application/x-www-form-urlencoded; charset=nonsense"),
     ):
         for what in ("decision", "draft", "comments", "undo", "claim"):
-            answer = client.generic("POST", f"{approval.get_absolute_url()}{what}/", body, kind)
+            headers = {"x-requested-with": "fetch"} if what == "draft" else {}
+            at = f"{approval.get_absolute_url()}{what}/"
+            answer = client.generic("POST", at, body, kind, headers=headers)
             expected = (
                 {200, 302, 400, 403, 409, 415, 422}
                 if what in ("draft", "claim")

@@ -252,10 +252,13 @@ OURS = {
         *("kind", "request_digest", "status", "error_kind", "answered_by", "approved_digest"),
         *("approval_head", "compensation"),
     },
+    "LaneUse": {"window"},
     "LiveText": {"key", "name"},  # an entry's
+    "QueueLimit": {"window"},
     "Remark": {"kind", "worker"},
     "Tombstone": {"by", "head", "rest"},
     "ToolRate": {"name", "per_key", "window"},
+    "UntoldEnd": {"status"},
     "GraphStop": {"by"},
     "Schedule": {"graph", "zone", "catch_up", "paused_by"},
     "Worker": {"name", "host", "boot_id", "serves", "refuses", "holds", "bell"},

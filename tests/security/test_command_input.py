@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,17 @@ def test_a_run_that_has_ended_is_not_cancelled(say: Any, run: Run) -> None:
     assert (code, out) == (1, "")
     assert "is cancelled" in one_line(err)
     assert rows() == before
+
+
+def test_an_account_without_a_name_acts_by_its_number(say: Any, run: Run, monkeypatch: Any) -> None:
+    """As in a container that knows no user of that number."""
+
+    def nobody() -> str:
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr("getpass.getuser", nobody)
+    assert say("cancel", run.pk, "--reason", "not needed")[0] == 0
+    assert run.checkpoints.get(kind="cancel").actor == f"shell of {os.getuid()}"
 
 
 def test_decide_refuses_what_is_wrong(say: Any, run: Run, ada: Any, eve: Any, tmp_path: Path) -> None:

@@ -18,9 +18,10 @@ from approvals.models import Approval
 from approvals.views import inbox
 from runs.models import BlobUse, Run
 from tests.approvals.browser_post import posted_by
+from tests.approvals.pages import as_person
 from tests.conftest import ROOT
 from tests.security.letters import waiting_letter
-from tests.security.test_routes import FORM, OPEN, READ, RULES, TOKEN, address, as_person, unmoved
+from tests.security.test_routes import FORM, OPEN, READ, RULES, TOKEN, address, unmoved
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("letters_known")]
 
@@ -164,9 +165,10 @@ def test_a_form_of_another_site_changes_nothing_on_any_route(run: Run, ada: Any)
     client.force_login(ada)
     forms = [route for route, rule in RULES.items() if route not in READ and rule != TOKEN]
     for route in forms:
+        path = address(route, run)
         for token in ("", "x" * 64):
             said = f"verdict=approve&revision=1&reason=x&text=x&csrfmiddlewaretoken={token}"
-            answer = client.post(address(route, run), said, content_type=FORM)
+            answer = client.post(path, said, content_type=FORM)
             assert answer.status_code == 403, route
             assert (
                 "Nothing was changed" in answer.content.decode()

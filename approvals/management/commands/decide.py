@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import getpass
 import json
-import os
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
@@ -17,7 +16,7 @@ from approvals.models import Approval, Decision
 from approvals.said import AS_PROPOSED
 from approvals.stages import FIRST, stages_of
 from approvals.words import VERDICTS
-from runs.command_line import one_line, visible
+from runs.command_line import one_line, shell, visible
 from runs.core.words import is_storable
 from runs.errors import Invalid, Refusal
 
@@ -48,7 +47,7 @@ class Command(BaseCommand):
                 revision=options["revision"],
                 operation_id=options["operation_id"],
                 via="command",
-                signed_in=f"shell of {_shell_user()}",
+                signed_in=shell(),
                 password=getpass.getpass(f"Password of {options['by']}: ") if options["sign"] else None,
             )
         except Refusal as refusal:
@@ -91,14 +90,6 @@ def _payload(text: str | None) -> Any:
         raise CommandError("--payload: this is no UTF-8 text.") from error
     except NotJson as error:
         raise CommandError(f"--payload is no JSON: {error}") from error
-
-
-def _shell_user() -> str:
-    """The account of this process, by number where it has no name."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())
 
 
 def _told(refusal: Refusal) -> str:

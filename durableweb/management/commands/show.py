@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand
 from django.db.models import Count
 
 from approvals.models import Approval, Decision
-from runs.command_line import as_json, one_line_errors, visible
+from runs.command_line import about_a_run, as_json, one_line_errors, visible
 from runs.core import codec
 from runs.core.errors import DurableError
 from runs.engine import blobs
@@ -20,8 +20,7 @@ class Command(BaseCommand):
     help = "Shows a run: where it stands, its state, every checkpoint, its ledger and its approvals."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("run", help="its id, or the last six digits of it")
-        parser.add_argument("--json", action="store_true", help="print one JSON object")
+        about_a_run(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         with one_line_errors():

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 from typing import Any  # options are whatever the command line gives
 
 from django.core.management.base import BaseCommand
 
-from runs.command_line import as_json, one_line_errors
+from runs.command_line import about_a_run, as_json, one_line_errors, shell
 from runs.models import Run
 
 
@@ -16,17 +15,15 @@ class Command(BaseCommand):
     help = "Cancels a live run, whoever drives it. Open questions close; an open write is left in doubt."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("run", help="its id, or the last six digits of it")
-        parser.add_argument("--reason", required=True, help="why; it stands in the trail")
+        about_a_run(parser, reason="why; it stands in the trail")
         parser.add_argument(
             "--compensate", action="store_true", help="first undo what it did, as its tools declare"
         )
-        parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
         with one_line_errors():
             run = Run.objects.named(options["run"])
-            run.cancel(f"shell of {getpass.getuser()}", options["reason"], compensate=options["compensate"])
+            run.cancel(shell(), options["reason"], compensate=options["compensate"])
         told = {"id": str(run.id), "status": run.status, "ending": run.ending, "reason": options["reason"]}
         now = f"{run.status}, undoing what it did; then {run.ending}" if run.ending else run.status
         self.stdout.write(as_json(told) if options["json"] else f"{run.id} {run.graph} {now}")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 from typing import Any  # options are whatever the command line gives
 
 from django.core.management.base import BaseCommand
 
-from runs.command_line import as_json, one_line_errors
+from runs.command_line import about_a_run, as_json, one_line_errors, shell
 from runs.models import Run
 
 
@@ -16,16 +15,14 @@ class Command(BaseCommand):
     help = "Keeps a run and its family: they are neither erased nor archived until they are released."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("run", help="its id, or the last six digits of it")
-        parser.add_argument("--reason", required=True, help="why; it stands on the run's page")
+        about_a_run(parser, reason="why; it stands on the run's page")
         parser.add_argument("--release", action="store_true", help="let it be erased and archived again")
-        parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, release: bool, **options: Any) -> None:
         with one_line_errors():
             run = Run.objects.named(options["run"])
             act = run.release_keep if release else run.keep
-            act(options["reason"], f"shell of {getpass.getuser()}")
+            act(options["reason"], shell())
         told = {"id": str(run.id), "family": str(run.root), "kept": not release}
         state = "released" if release else "kept"
         self.stdout.write(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 from typing import Any  # options are whatever the command line gives
 
 from django.core.management.base import BaseCommand
 
-from runs.command_line import as_json, one_line_errors
+from runs.command_line import about_a_run, as_json, one_line_errors, shell
 from runs.models import Run
 
 
@@ -16,15 +15,13 @@ class Command(BaseCommand):
     help = "Migrates a live run now, whoever drives it, to the newest version that this code can take it to."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("run", help="its id, or the last six digits of it")
-        parser.add_argument("--reason", required=True, help="why; it stands in the trail")
-        parser.add_argument("--json", action="store_true", help="print one JSON object")
+        about_a_run(parser, reason="why; it stands in the trail")
 
     def handle(self, *args: Any, **options: Any) -> None:
         with one_line_errors():
             run = Run.objects.named(options["run"])
             before = run.version
-            run.migrate(by=f"shell of {getpass.getuser()}", reason=options["reason"])
+            run.migrate(by=shell(), reason=options["reason"])
         told = {
             "id": str(run.id),
             "status": run.status,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 from typing import Any  # options are whatever the command line gives
 
 from django.core.management.base import BaseCommand
 
-from runs.command_line import as_json, given_json, one_line_errors, visible
+from runs.command_line import about_a_run, as_json, given_json, one_line_errors, shell, visible
 from runs.models import Run
 
 
@@ -16,18 +15,16 @@ class Command(BaseCommand):
     help = "Sends a signal to a live run. It is kept until a node waits for one of that name."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("run", help="its id, or the last six digits of it")
+        about_a_run(parser)
         parser.add_argument("name", help="what the node waits for")
         parser.add_argument("--payload", default="null", metavar="JSON|@file|-", help="what it says")
         parser.add_argument("--key", help="accept it once under this key")
-        parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
         payload = given_json(options["payload"], "--payload")
         with one_line_errors():
             run = Run.objects.named(options["run"])
-            by = f"shell of {getpass.getuser()}"
-            signal = run.signal(options["name"], payload, key=options["key"], by=by)
+            signal = run.signal(options["name"], payload, key=options["key"], by=shell())
             run.refresh_from_db()
         told = {
             "run": str(run.id),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 from typing import Any  # options are whatever the command line gives
 
 from django.core.management.base import BaseCommand, CommandError
 
 from runs import registry
-from runs.command_line import as_json, one_line_errors
+from runs.command_line import as_json, one_line_errors, shell
 from runs.models import GraphStop, Run
 
 
@@ -28,7 +27,7 @@ class Command(BaseCommand):
                 GraphStop.objects.lift(graph)
             else:
                 _must_be_known(graph)
-                GraphStop.objects.stop(graph, f"shell of {getpass.getuser()}", reason)
+                GraphStop.objects.stop(graph, shell(), reason)
         told = {"graph": graph, "stopped": not lift, "live": Run.objects.live().filter(graph=graph).count()}
         state = "goes on" if lift else "is stopped"
         self.stdout.write(as_json(told) if options["json"] else f"{graph} {state}: {told['live']} live runs")

@@ -20,7 +20,11 @@ export class Bench {
     this.kept = new Kept(`draft:${form.dataset.draft}`, form.dataset.keptUrl);
     this.keptAt = form.dataset.keptAt ? clock(new Date(form.dataset.keptAt)) : "";
     this.unedited = new Map();
-    form.addEventListener("input", (event) => this.typed(event.target));
+    this.strokes = 0;
+    form.addEventListener("input", (event) => {
+      this.strokes += 1;
+      this.typed(event.target);
+    });
     form.addEventListener("change", (event) => this.typed(event.target));
     form.addEventListener("click", (event) => this.pressed(event));
     document.addEventListener("click", (event) => this.pressedOutside(event));
@@ -157,8 +161,9 @@ export class Bench {
   // -- the server puts a text of JSON into fields
 
   async use(json) {
+    const strokes = this.strokes;
     const answer = await this.preview({ view: "json", json });
-    if (!answer) return;
+    if (!answer || strokes !== this.strokes) return; // what was typed meanwhile stays
     this.json.value = json;
     this.take(answer);
     this.keep();

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal import auth as totp
 from django.contrib.auth.models import User
 from django.core.cache import cache
+from django.db import connection
 from django.test import Client
 
 from approvals.models import Decision
+from durableweb import shared_cache
 from tests.approvals.cases import ask
 
 pytestmark = pytest.mark.django_db
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def sign_in(client: Client, name: str, password: str = "", **more: str):
@@ -91,6 +97,38 @@ def test_from_one_address_only_so_many_names_can_be_tried(client, ada, counted):
     assert answers[-1].status_code == 429
     assert "Wait a few minutes" in answers[-1].content.decode()
     assert sign_in(client, "ada").status_code == 429
+
+
+ANOTHER_PROCESS = """
+import django
+django.setup()
+from django.conf import settings
+from django.test import Client, override_settings
+from durableweb import shared_cache
+with override_settings(CACHES=settings.CACHES | {"default": shared_cache.described("")}):
+    for _ in range(3):
+        answer = Client().post("/login/", {"username": "ada", "password": "wrong"})
+        print("Too many wrong passwords" in answer.content.decode())
+"""
+
+
+@pytest.mark.django_db(transaction=True)
+def test_wrong_passwords_are_counted_over_all_web_processes(client, ada, settings):
+    """Without Redis, too: in a table that migrate makes and both processes have."""
+    settings.CACHES = settings.CACHES | {"default": shared_cache.described("")}
+    shared_cache.make_table()
+    shared_cache.make_table()  # as the next migrate does
+    try:
+        for _ in range(3):
+            assert "Too many" not in sign_in(client, "ada", "wrong").content.decode()
+        there = subprocess.run(
+            [sys.executable, "-c", ANOTHER_PROCESS], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
+        )
+        assert there.stdout.split() == ["False", "False", "True"]
+        assert "Too many wrong passwords" in sign_in(client, "ada").content.decode()
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP TABLE {shared_cache.TABLE}")
 
 
 def test_a_changed_password_needs_the_old_one(client, ada):
