@@ -21,7 +21,7 @@ from runs.engine.verify import first_bad_row
 from runs.models import Checkpoint, LedgerEntry, Remark, Run, Signal
 from runs.testing import fail_at_statements, go_on, in_child, kill_at_statements, moved_clock
 from runs.testing.faults import MOST_STATEMENTS, Chosen, each_statement, every_one, in_transaction
-from tests.amounts import ON_POSTGRES, THOROUGH, dice
+from tests.amounts import IN_FULL, ON_POSTGRES, THOROUGH, dice
 from tests.runs.faulty_compensation import of as ___  # noqa: F401 - its verbs are among VERBS then
 from tests.runs.faulty_families import of as ____  # noqa: F401 - its verbs are among VERBS then
 from tests.runs.faulty_rates import of as _____  # noqa: F401 - its verbs are among VERBS then
@@ -70,7 +70,7 @@ OF_EACH_RUN = {
     "decide",
 }
 WRITES = ("COMMIT", "INSERT", "UPDATE", "DELETE", "WITH")
-OF_THE_OTHERS = (1 / 3 if ON_POSTGRES else 1) if THOROUGH else 1 / 12
+OF_THE_OTHERS = 1 if IN_FULL else (1 / 3 if ON_POSTGRES else 1) if THOROUGH else 1 / 12
 ENDS |= {name: {("failed", "permanent")} for name in FAMILIES["compensation"] if name not in ENDS}
 
 
