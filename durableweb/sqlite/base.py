@@ -85,13 +85,15 @@ class DatabaseWrapper(base.DatabaseWrapper):
         try:
             if lock is not None:
                 take_turn(lock)
-            connection.execute("BEGIN IMMEDIATE")
+            cursor = base.Database.Cursor(connection)
+            cursor.execute("BEGIN IMMEDIATE")
             query, params = first
-            if connection.execute(_with_question_marks(query), params).rowcount < 1:
+            cursor.execute(_with_question_marks(query), params)
+            if cursor.rowcount < 1:
                 return False
             for query, params in more:
-                connection.execute(_with_question_marks(query), params)
-            connection.execute("COMMIT")
+                cursor.execute(_with_question_marks(query), params)
+            cursor.execute("COMMIT")
             return True
         except base.Database.Error as error:
             with self.wrap_database_errors:
