@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import psycopg
 import pytest
 from django.db import IntegrityError, connection
@@ -101,11 +103,14 @@ def test_what_the_database_refuses_is_told_as_always():
 def test_a_session_that_ends_in_the_middle_costs_the_step_but_not_the_run():
     def end_this_session():
         meanwhile.clear()
-        with psycopg.connect(**connection.get_connection_params()) as other:
-            other.execute("SELECT pg_terminate_backend(%s)", [connection.connection.info.backend_pid])
-            while other.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s",
-                                [connection.connection.info.backend_pid]).fetchone():  # fmt: skip
-                pass
+        session = [connection.connection.info.backend_pid]
+        alive = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
+        # a transaction would see the same statistics to its end
+        with psycopg.connect(**connection.get_connection_params(), autocommit=True) as other:
+            other.execute("SELECT pg_terminate_backend(%s)", session)
+            patience = time.monotonic() + 60
+            while other.execute(alive, session).fetchone():
+                assert time.monotonic() < patience
 
     run = start("line", {})
     meanwhile.append(end_this_session)
