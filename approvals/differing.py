@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 COLUMNS = 4
 SHORT = 14
+ADDRESS = 32
+_ADDRESS = re.compile(r"[^\s@,;]+@[^\s@,;]+")
 SHOWN = 120  # characters of a value in the table; all of it is one press away
 
 
@@ -32,7 +35,12 @@ class Cell:
     @property
     def is_short(self) -> bool:
         """A number, a name, a code: broken in two it would be read wrong."""
-        return len(self.text) <= SHORT
+        return len(self.text) <= SHORT or self.is_address
+
+    @property
+    def is_address(self) -> bool:
+        """One e-mail address of usual length."""
+        return len(self.text) <= ADDRESS and _ADDRESS.fullmatch(self.text) is not None
 
 
 @dataclass(frozen=True, slots=True)

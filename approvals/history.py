@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ from approvals import mentions, words
 from approvals.forms.values import visible
 from approvals.text import respoken
 from runs.models import Checkpoint
+from runs.naming import full_names
+from runs.pages.plain import actor
 from runs.pages.words import person_name, status_word
 
 if TYPE_CHECKING:
@@ -66,7 +69,12 @@ def _step(row: Checkpoint) -> Step:
     remark = visible(row.reason)[:300]
     if row.kind == "start":
         return Step(
-            "created", _("Started"), _("by %(who)s") % {"who": visible(row.actor)}, row.at, remark, row.seq
+            "created",
+            _("Started"),
+            _("by %(who)s") % {"who": visible(actor(row.actor))},
+            row.at,
+            remark,
+            row.seq,
         )
     if row.kind == "step":
         return Step("completed", visible(row.node), _("done"), row.at, remark, row.seq)
@@ -92,6 +100,10 @@ class Seat:
     instead_of: User | None = None
 
 
+_WHO_ACTED = re.compile(
+    r"(?<=: |; )[\w.@+-]+(?= (?:approved|rejected|answered|claimed|released|assigned) this|"
+    r" (?:gave|took) | moved the deadline| has this;)"
+)
 _OUTCOME_OF = {
     words.APPROVE: words.APPROVED,
     words.EDIT: words.APPROVED_WITH_EDITS,
@@ -192,6 +204,11 @@ def notes(approval: Approval, rows: list[Decision | Activity], user: User) -> li
     return found
 
 
+def _renamed(refusal: str) -> str:
+    """A refusal as the trail has it, with people as pages call them."""
+    return _WHO_ACTED.sub(lambda found: full_names([found[0]])[0], refusal)
+
+
 def _note(row: Decision | Activity, user: User) -> Note:
     who = _("You") if row.by_id == user.pk else visible(person_name(row.by)) if row.by else ""
     if hasattr(row, "verdict"):
@@ -236,5 +253,5 @@ def _note(row: Decision | Activity, user: User) -> Note:
     else:
         done = words.DID.get(row.kind)
         said = str(done) % names if done is not None else f"{who} {row.kind}"
-    remark = visible(row.text) if row.kind in (words.LATE, words.REFUSED) else ""
+    remark = visible(_renamed(row.text)) if row.kind in (words.LATE, words.REFUSED) else ""
     return Note(_ICONS.get(row.kind, "user"), None, said, row.at, remark)

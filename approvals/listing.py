@@ -188,6 +188,11 @@ class Listing:
         scope = self.filter.applied(self._scope(self.filter.scope), self.now)
         return counted(scope.filter(opened_at__gt=self.until))
 
+    @property
+    def others_wait(self) -> bool:
+        """Whether anything is open that one may see."""
+        return bool(self._counts.get("all"))
+
     @cached_property
     def scopes(self) -> list[Scope]:
         return [

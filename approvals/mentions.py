@@ -16,6 +16,7 @@ from approvals.forms.values import visible
 from runs import registry
 from runs.errors import Invalid, told
 from runs.models import Run
+from runs.naming import someone
 from runs.pages.words import person_name
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def must_see(approval: Approval, text: str) -> None:
                 _(
                     "%(who)s may not see this, so a mention would not reach them; write the name without the @."
                 ),
-                who=person.get_username(),
+                who=someone(person),
             )
             raise Invalid(fault, {"text": [fault]})
 

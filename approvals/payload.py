@@ -87,10 +87,18 @@ def fitting(request: dict[str, Any], run: Run, value: Any) -> Any:
     wrong = {path: said for path, said in wrong.items() if path not in kept_references(proposed, value)}
     if call is not None or not schema:
         wrong = other_keys(proposed, value, deep=call is None) | wrong
-    _refuse(wrong | other_references(proposed, value))
+    wrong |= other_references(proposed, value)
     if call is None:
+        _refuse(wrong)
         return value
-    return check_payload(run, request, value)
+    try:
+        bound = check_payload(run, request, value)
+    except Invalid as also:
+        if not wrong:
+            raise
+        wrong |= {path: said for path, said in also.fields.items() if path not in wrong}
+    _refuse(wrong)
+    return bound
 
 
 def fitting_answer(request: dict[str, Any], value: Any) -> Any:

@@ -11,6 +11,7 @@ from approvals.text import clock_said
 from approvals.words import ASSIGNED, BY_DEADLINE, DELEGATED, DID, SUPERSEDED
 from runs.errors import Conflict, Missing, NotAllowed, in_turn, lowered, told
 from runs.models import Run, Tombstone
+from runs.naming import someone
 from runs.pages.words import status_word
 
 if TYPE_CHECKING:
@@ -71,6 +72,14 @@ def must_be_revision(approval: Approval, revision: int | None) -> None:
     """Raises Conflict naming who changed what since the revision that a person looked at; None looks at any."""
     if revision is None or revision == approval.revision:
         return
+    if not 1 <= revision < approval.revision:
+        raise Conflict(
+            told(
+                _("There is no revision %(seen)s of this, it is at %(now)s; nothing was changed."),
+                seen=revision,
+                now=approval.revision,
+            )
+        )
     rows = [
         *approval.decisions.filter(revision__gt=revision).select_related("by"),
         *approval.activities.filter(revision__gt=revision).select_related("by", "to"),
@@ -94,15 +103,15 @@ def must_be_revision(approval: Approval, revision: int | None) -> None:
 
 def recounted(row: Activity | Decision) -> Promise:
     """ada approved this with edits at 14:06:09 CET on 2026-11-26."""
-    who: str | Promise = row.by.get_username() if row.by is not None else _("the engine")
+    who: str | Promise = someone(row.by) if row.by is not None else _("the engine")
     if getattr(row, "verdict", "") and row.instead_of is not None:
-        who = told(_("%(who)s for %(whom)s"), who=who, whom=row.instead_of.get_username())
-    to = row.to.get_username() if not hasattr(row, "verdict") and row.to is not None else ""
+        who = told(_("%(who)s for %(whom)s"), who=who, whom=someone(row.instead_of))
+    to = someone(row.to) if not hasattr(row, "verdict") and row.to is not None else None
     at = clock_said(row.at)
-    if to and row.kind == ASSIGNED:
+    if to is not None and row.kind == ASSIGNED:
         return told(_("%(who)s assigned this to %(to)s at %(at)s"), who=who, to=to, at=at)
-    if to and row.kind == DELEGATED:
+    if to is not None and row.kind == DELEGATED:
         return told(_("%(who)s gave their part to %(to)s at %(at)s"), who=who, to=to, at=at)
     done = DID.get(getattr(row, "verdict", "") or row.kind)
-    what = told(done, who=who) if done is not None else f"{who} {row.kind}"
+    what = told(done if done is not None else f"%(who)s {row.kind}", who=who)
     return told(_("%(what)s at %(at)s"), what=what, at=at)

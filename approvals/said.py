@@ -17,6 +17,7 @@ from runs import secrets
 from runs.conf import conf
 from runs.core import codec
 from runs.core.rules import Judgement
+from runs.core.words import is_legible
 from runs.engine import clock
 from runs.errors import Invalid, either, told
 
@@ -154,7 +155,7 @@ def _payload_text(approval: Approval, verdict: str, payload: Any) -> str | None:
 def _checked_operation_id(operation_id: str | None) -> str:
     if operation_id is None:
         return uuid.uuid4().hex
-    if isinstance(operation_id, str) and operation_id.strip() and operation_id.isprintable():
+    if isinstance(operation_id, str) and is_legible(operation_id):
         if len(operation_id) <= OPERATION_ID_LONGEST:
             secrets.refuse(operation_id, "operation_id")
             return operation_id

@@ -13,7 +13,7 @@ from runs.core import words
 from runs.errors import Invalid, told
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import date, datetime
 
     from django.utils.functional import Promise
 
@@ -54,9 +54,17 @@ def clock_said(moment: datetime) -> Promise:
     return told(_("%(time)s on %(day)s"), time=f"{local:%H:%M:%S %Z}", day=f"{local:%Y-%m-%d}")
 
 
+def through(day: date) -> str:
+    """Until the end of a day, for a sentence that is stored: up to and including 2026-12-09."""
+    return f"up to and including {day:%Y-%m-%d}"
+
+
 _CLOCK = re.compile(r"(\d\d:\d\d:\d\d \S+) on (\d{4}-\d\d-\d\d)")
+_AWAY = re.compile(r"away (until|up to and including) ")
 
 
 def respoken(text: str) -> str:
     """A stored sentence with its moments as its reader's language has them."""
+    words = {"until": _("away until"), "up to and including": _("away up to and including")}
+    text = _AWAY.sub(lambda found: f"{words[found[1]]} ", text)
     return _CLOCK.sub(lambda found: _("%(time)s on %(day)s") % {"time": found[1], "day": found[2]}, text)

@@ -19,6 +19,7 @@ from approvals.models.reviewer import Reviewer, Vote
 from runs import registry, sight
 from runs.errors import either, told
 from runs.models import Run
+from runs.naming import everyone, someone
 
 if TYPE_CHECKING:
     from django.utils.functional import Promise
@@ -63,7 +64,8 @@ def standing(approval: Approval, person: Person, *, called: list[str] | None = N
         if row.instead_of_id == person.pk:
             return Standing(
                 told(
-                    _("You gave your part in this to %(who)s; take it back to decide yourself."), who=row.name
+                    _("You gave your part in this to %(who)s; take it back to decide yourself."),
+                    who=either(everyone([row.name])),
                 )
             )
     if any(row.instead_of_id is None and row.name in names for row in now_asked):
@@ -83,7 +85,7 @@ def _bar(approval: Approval, person: Person, rows: list[Reviewer]) -> str | Prom
     if not is_person(person):
         return _("Only a signed-in person can decide; sign in first.")
     if not person.is_active:
-        return told(_("The account %(who)s is switched off, so it cannot decide."), who=person.get_username())
+        return told(_("The account %(who)s is switched off, so it cannot decide."), who=someone(person))
     run = approval.run
     if run.created_by_id == person.pk:
         return _("You started this run, so somebody else has to decide (four eyes).")
@@ -205,5 +207,9 @@ def _not_asked(now_asked: list[Reviewer], rows: list[Reviewer], names: set[str])
     if not shown:
         return _("Nobody is named to decide this; ask the operators of its graph.")
     if any(row.name in names for row in rows if not row.excluded and row.instead_of_id is None):
-        return told(_("It is the turn of %(people)s; you are asked in another stage."), people=either(shown))
-    return told(_("Only %(people)s can decide this, and you are not among them."), people=either(shown))
+        return told(
+            _("It is the turn of %(people)s; you are asked in another stage."), people=either(everyone(shown))
+        )
+    return told(
+        _("Only %(people)s can decide this, and you are not among them."), people=either(everyone(shown))
+    )

@@ -112,6 +112,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "runs.naming.FullNamesMiddleware",
+    "durableweb.not_found.OwnNotFoundMiddleware",
 ]
 ROOT_URLCONF = "durableweb.urls"
 ASGI_APPLICATION = "durableweb.asgi.application"

@@ -9,14 +9,16 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any  # inputs are any JSON
+from typing import Any, NoReturn  # inputs are any JSON
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
-from django.core.management.base import CommandError
+from django.core.exceptions import NON_FIELD_ERRORS
+from django.core.management.base import BaseCommand, CommandError
 
 from runs.core.errors import DurableError
 from runs.core.words import is_storable
@@ -26,9 +28,36 @@ UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]
 LONGEST_LINE = 1_000
 
 
+class OneLineCommand(BaseCommand):
+    """The base of our commands: whatever is wrong is one line, mistyped words too; --help tells the usage."""
+
+    typed: Mapping[str, str] = {}  # how each parameter is typed: at_once as --at-once, graph as GRAPH
+
+    def create_parser(self, prog_name: str, subcommand: str, **more: Any) -> Any:
+        parser = super().create_parser(prog_name, subcommand, **more)
+        self.typed = {one.dest: [one.dest.upper(), *one.option_strings][-1] for one in parser._actions}
+        parser.error = partial(_refuse_words, parser)
+        return parser
+
+    @contextmanager
+    def one_line_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except Invalid as refusal:
+            raise CommandError(one_line(told_by_field(refusal, self.typed))) from refusal
+        except (Refusal, DurableError) as refusal:
+            raise CommandError(one_line(str(refusal))) from refusal
+
+
+def _refuse_words(parser: Any, message: str) -> NoReturn:
+    if parser.called_from_command_line:
+        parser.exit(2, f"{one_line(f'{parser.prog}: {message}')}\n")
+    raise CommandError(one_line(f"Error: {message}"))
+
+
 def about_a_run(parser: argparse.ArgumentParser, reason: str = "") -> None:
     """What each command about one run takes: which run, why (`reason` is what the help says of it), and --json."""
-    parser.add_argument("run", help="its id, or the last six digits of it")
+    parser.add_argument("run", help="its id, or the last six or more digits of it")
     if reason:
         parser.add_argument("--reason", required=True, help=reason)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -42,16 +71,25 @@ def shell() -> str:
         return f"shell of {os.getuid()}"
 
 
-@contextmanager
-def one_line_errors() -> Iterator[None]:
-    try:
-        yield
-    except Invalid as refusal:
-        fields = "; ".join(f"{path}: {' '.join(wrong)}" for path, wrong in refusal.fields.items())
-        more = f" {fields}" if fields and fields not in refusal.message else ""
-        raise CommandError(one_line(f"{refusal.message}{more}")) from refusal
-    except (Refusal, DurableError) as refusal:
-        raise CommandError(one_line(str(refusal))) from refusal
+def told_by_field(refusal: Invalid, typed: Mapping[str, str]) -> str:
+    """What is wrong with each field, named as it is `typed`, after the headline, unless that says no more."""
+    said = {path: " ".join(wrong) for path, wrong in refusal.fields.items()}
+    fields = " ".join(_sentence(typed.get(path, path), wrong) for path, wrong in said.items())
+    in_a_value = any(path.startswith("$") for path in said)  # $.to[0]: the headline says of what
+    if all(wrong in refusal.message for wrong in said.values()):
+        return fields if said and not in_a_value else refusal.message
+    first, wrong = next(iter(said.items()))
+    return fields if f"{first}: {wrong}" in refusal.message else f"{refusal.message} {fields}"
+
+
+def _sentence(name: str, wrong: str) -> str:
+    said = wrong if name == NON_FIELD_ERRORS else f"{name}: {wrong}"
+    return said if said.endswith((".", "!", "?")) else f"{said}."
+
+
+def number_of(number: int, thing: str) -> str:
+    """1 run, 2 runs."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def given_json(text: str, option: str) -> Any:

@@ -8,24 +8,37 @@ from typing import Any  # what is put into a sentence
 from django.utils.functional import Promise, lazy
 from django.utils.translation import gettext, gettext_lazy, override
 
+from runs.naming import by_user_name
+
 
 def told(message: str | Promise, **values: Any) -> Promise:
     """A sentence of gettext_lazy with its `values` in it, in the language in which it will be read."""
     return _filled(message, values)
 
 
-# Parts of a sentence: ada or legal; one thing; another thing.
-either = lazy(lambda names: gettext(" or ").join(names), str)
+# Parts of a sentence: ada, pm or legal; one thing; another thing.
+either = lazy(lambda names: _either([str(name) for name in names]), str)
 in_turn = lazy(lambda said: "; ".join(map(str, said)), str)
 joined = lazy(lambda said: " ".join(map(str, said)), str)
 lowered = lazy(lambda word: str(word).lower(), str)
 _filled = lazy(lambda message, values: str(message) % values, str)
 
 
+def _either(names: list[str]) -> str:
+    return gettext(" or ").join([*filter(None, [", ".join(names[:-1])]), *names[-1:]])
+
+
+# Of names and keys (runs.core.words.is_legible); what is there already, from before this was asked, is kept.
+ILLEGIBLE = gettext_lazy(
+    "Write it so that people can read it: something is seen, and no line ends or control characters."
+)
+
+
 class Refusal(Exception):
     """The request was refused.
 
-    `message` is for the person who asked, in their language; as a text the error is English, for trail and log.
+    `message` is for the person who asked, in their language; as a text the error is English and has user names, for
+    trail, log and commands.
     """
 
     status = 400
@@ -34,7 +47,7 @@ class Refusal(Exception):
     def __init__(self, message: str | Promise = "") -> None:
         said = message or self.nothing_said
         self.message = str(said)
-        with override("en"):
+        with override("en"), by_user_name():
             super().__init__(str(said))
 
 

@@ -11,9 +11,11 @@ from inspect import isfunction
 from typing import Any  # payloads are any JSON
 
 from django.apps import apps
+from pydantic import ValidationError
 
 from runs.agent import Agent
 from runs.core import reach
+from runs.core.codec_tree import path_text
 from runs.core.errors import GraphError, Permanent
 from runs.core.graph import Graph
 from runs.core.rules import Rule
@@ -111,7 +113,17 @@ def check_payload(run: Any, request: dict[str, Any], payload: Any) -> Any:
     try:
         return made.rebind(payload).arguments
     except Permanent as error:
-        raise Invalid(str(error), getattr(error, "fields", None) or {"$": [str(error)]}) from error
+        raise Invalid(str(error), _by_path(error)) from error
+
+
+def _by_path(error: Permanent) -> dict[str, list[str]]:
+    """What is wrong with each argument, where pydantic has said it."""
+    if not isinstance(error.__cause__, ValidationError):
+        return {"$": [str(error)]}
+    wrong: dict[str, list[str]] = {}
+    for problem in error.__cause__.errors():
+        wrong.setdefault(path_text("$", list(problem["loc"])), []).append(problem["msg"])
+    return wrong
 
 
 def rule(name: str, version: int, reference: str) -> Rule | None:

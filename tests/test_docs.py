@@ -9,6 +9,7 @@ import ast
 import inspect
 import re
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -113,12 +114,19 @@ def test_every_file_of_ours_that_a_page_names_exists(at):
     assert [file for file in files if not any((place / file).exists() for place in places)] == []
 
 
-@pytest.mark.parametrize("at", sorted(ROOT.glob("docs/adr/*.md")), ids=named)
+@pytest.mark.parametrize("at", sorted(ROOT.glob("docs/adr/[0-9]*.md")), ids=named)
 def test_a_decision_says_why_what_was_given_up_and_how_to_notice(at):
     parts = re.findall(r"^\*\*(.+?)\*\*", at.read_text(), re.MULTILINE)
     assert parts == ["Context.", "Decision.", "What we gave up.", "How we would notice that it was wrong."]
     assert len(at.read_text().splitlines()) <= 60
     assert at.read_text().startswith(f"# {int(at.name[:4])}. ")
+
+
+def test_the_decisions_are_listed_in_their_order():
+    decisions = [at.name for at in sorted(ROOT.glob("docs/adr/[0-9]*.md"))]
+    assert re.findall(r"^(\d+)\. \[.+\]\((.+)\)$", page("docs/adr/README.md"), re.MULTILINE) == [
+        (f"{int(name[:4])}", name) for name in decisions
+    ]
 
 
 # -- examples -------------------------------------------------------------------------------------------------
@@ -156,6 +164,22 @@ def test_the_first_graph_runs_on_rows(readme, answers, outcome):
     with registered(readme.refund):
         run = drive(readme.refund, REFUND, answers)
     assert (run.status, run.state_at()["outcome"]) == ("completed", outcome)
+
+
+def test_the_first_graph_pays_once_where_nobody_knows_whether_a_call_arrived(readme, monkeypatch):
+    keys: list[str] = []
+
+    def cut_off_once(order, amount, idempotency_key):
+        keys.append(idempotency_key)
+        if len(keys) == 1:
+            raise core_errors.Ambiguous("the process was killed")
+        return readme_pay_back.fn(order, amount, idempotency_key)
+
+    readme_pay_back = readme.pay_back
+    monkeypatch.setattr(readme, "pay_back", replace(readme_pay_back, fn=cut_off_once))
+    done = rehearse(readme.refund, REFUND, {"refund:{run_id}?": LESS})
+    assert (done.status, done.state.outcome) == ("completed", "receipt for 20")
+    assert len(keys) == 2 and len(set(keys)) == 1
 
 
 def test_the_guide_can_be_typed_from_top_to_bottom(guide):

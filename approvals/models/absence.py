@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import IntegrityError, models, transaction
 from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import Least
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from approvals import who
-from approvals.text import clock_text
+from approvals.text import clock_text, through
 from runs.engine import clock
 from runs.engine.durably import durably
 from runs.errors import Conflict, Invalid, Refusal, joined
@@ -62,6 +63,12 @@ class Absence(models.Model):
     def __str__(self) -> str:
         return f"{self.deputy} for {self.person}"
 
+    @property
+    def last_day(self) -> date | None:
+        """The day with which it ends; None where it ends within one."""
+        until = timezone.localtime(self.until)
+        return until.date() - timedelta(days=1) if until.time() == time.min else None
+
     @classmethod
     def plan(cls, person: User, deputy: User, since: datetime, until: datetime) -> Absence:
         """Let `deputy` decide for `person` from `since` to `until`, which have zones.
@@ -101,7 +108,8 @@ class Absence(models.Model):
         if over:
             self._each(self._given(), lambda approval: approval.recall(self.person))
         elif begun:
-            note = f"away until {clock_text(self.until)}"
+            day = self.last_day
+            note = f"away {through(day)}" if day is not None else f"away until {clock_text(self.until)}"
             self._each(
                 self._waiting(), lambda approval: approval.delegate(self.person, self.deputy, note=note)
             )

@@ -14,6 +14,7 @@ from approvals.refusals import must_be_allowed, must_see
 from approvals.words import DELEGATED, RECALLED
 from runs import secrets
 from runs.errors import Conflict, Invalid, NotAllowed, told
+from runs.naming import someone
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -47,7 +48,7 @@ class Delegating:
             raise NotAllowed(
                 told(
                     _("You stand in for %(who)s, who alone can give this to somebody else."),
-                    who=held.get_username(),
+                    who=someone(held),
                 )
             )
         if self.votes.filter(by=by).exists():
@@ -68,7 +69,7 @@ class Delegating:
         used = self.votes.filter(decision__instead_of=by).select_related("by").first()
         if used is not None:
             raise Conflict(
-                told(_("%(who)s has voted for you, and can take that back."), who=used.by.get_username())
+                told(_("%(who)s has voted for you, and can take that back."), who=someone(used.by))
             )
         holder = who.named(given.name)
         given.delete()
@@ -77,7 +78,7 @@ class Delegating:
 
     def _must_be_free(self: Approval, to: User) -> None:
         """Raises Invalid unless `to` could decide this, and does not yet."""
-        name = to.get_username()
+        name = someone(to)
         fault = ""
         if who.bar(self, to):
             fault = told(_("%(who)s may not decide this, whoever asks them; choose somebody else."), who=name)

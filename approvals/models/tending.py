@@ -18,6 +18,7 @@ from runs import secrets
 from runs.engine import blobs, clock
 from runs.errors import Conflict, Invalid, NotAllowed, told
 from runs.models import Run
+from runs.naming import someone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,7 +112,7 @@ class Tending:
             raise Conflict(
                 told(
                     _("%(who)s has this; ask them to release it, or assign it."),
-                    who=self.assignee.get_username(),
+                    who=someone(self.assignee),
                 )
             )
         self._hand_over(Activity(kind=CLAIMED, by=by, to=by), by)
@@ -123,7 +124,7 @@ class Tending:
             raise Conflict(_("Nobody has this, so there is nothing to release."))
         if self.assignee_id != by.pk:
             raise NotAllowed(
-                told(_("Only %(who)s, who has this, can release it."), who=self.assignee.get_username())
+                told(_("Only %(who)s, who has this, can release it."), who=someone(self.assignee))
             )
         self._hand_over(Activity(kind=RELEASED, by=by), None)
 
@@ -132,9 +133,7 @@ class Tending:
         self._hold_open(revision)
         must_be_allowed(self, by)
         if who.why_not(self, to):
-            fault = told(
-                _("%(who)s may not decide this; assign it to somebody who may."), who=to.get_username()
-            )
+            fault = told(_("%(who)s may not decide this; assign it to somebody who may."), who=someone(to))
             raise Invalid(fault, {"to": [fault]})
         if self.assignee_id != to.pk:
             self._hand_over(Activity(kind=ASSIGNED, by=by, to=to), to)

@@ -14,6 +14,7 @@ from approvals.tally import tally
 from approvals.words import TAKEN_BACK, UNDONE
 from runs.errors import Conflict, NotAllowed, lowered, told
 from runs.models import LedgerEntry, Run
+from runs.naming import someone
 from runs.pages.words import status_word
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Undoing:
             )
         if self.conclusion.by_id != by.pk:
             raise NotAllowed(
-                told(_("Only %(who)s, who decided, can undo this."), who=self.conclusion.by.get_username())
+                told(_("Only %(who)s, who decided, can undo this."), who=someone(self.conclusion.by))
             )
         self._withdraw(self.conclusion, UNDONE, by, now, moves=True)
         self.entry.reopen(self.run, now=now)

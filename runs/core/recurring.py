@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 
 from runs.core.errors import GraphError
+from runs.core.words import is_legible
 
 if TYPE_CHECKING:
     from runs.core.graph import Graph
@@ -72,7 +73,7 @@ def faults(
     cron: str, zone: str, name: str, catch_up: str = CATCH_UP[0], most: int = 1
 ) -> Iterator[tuple[str, str]]:
     """(field, what is wrong with it)."""
-    if not name.strip() or len(name) > LONGEST_NAME or ":" in name or not name.isprintable():
+    if not is_legible(name) or len(name) > LONGEST_NAME or ":" in name:
         yield "name", f"Give a name of 1 to {LONGEST_NAME} characters that can be printed, without a colon."
     try:
         if len(cron) > LONGEST_CRON or len(cron.split()) != FIELDS:

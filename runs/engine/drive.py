@@ -14,7 +14,7 @@ from typing import Any  # states are the author's
 from runs.core.commands import Command, carry_out, carry_out_async
 from runs.core.context import AsyncRun
 from runs.core.context import Run as NodeRun
-from runs.core.errors import CodecError, DurableError
+from runs.core.errors import CodecError, DurableError, TooLarge
 from runs.core.executor import conclude, excuse, timed_out
 from runs.core.graph import END, Node
 from runs.core.outcomes import (
@@ -245,6 +245,10 @@ class Drive:
         try:
             tree = lease.graph.flatten(state, lease.state.tree, lease.state.lists)
             lease.commit_step(target, tree)
+        except TooLarge as error:
+            return self._settle(
+                Fails("bad_state", f"run {lease.run_id}, state after node {lease.node!r}: {error}")
+            )
         except CodecError as error:
             return self._settle(Fails("bad_state", f"node {lease.node!r}: {error}"))
         except DurableError as error:

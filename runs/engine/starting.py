@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any  # inputs are any JSON or the graph's state model
 
 from django.db import IntegrityError, transaction
+from django.utils.translation import gettext_lazy as _
 
 from runs import registry
 from runs.core import codec
 from runs.core.errors import CodecError, DurableError
 from runs.core.graph import Graph
-from runs.core.words import is_storable
+from runs.core.words import is_legible, is_storable
 from runs.engine import clock
 from runs.engine.announce import announce
 from runs.engine.boundaries import boundary
@@ -20,7 +21,7 @@ from runs.engine.durably import durably
 from runs.engine.ids import uuid7
 from runs.engine.state import StoredState
 from runs.engine.transition import move
-from runs.errors import Conflict, Invalid
+from runs.errors import ILLEGIBLE, Conflict, Invalid, told
 from runs.models.run import LONGEST_LANE, PRIORITIES, Run
 from runs.models.tombstone import Tombstone
 from runs.models.worker import GraphVersion
@@ -74,9 +75,9 @@ def prepare(
     lane: str = "",
     actor: str = "",
 ) -> Start:
-    """All of a start that needs no row, so also what calls the author's code; raises as `start` does."""
+    """All of a start that writes no row, so also what calls the author's code; raises as `start` does."""
     known = registry.get(graph) if isinstance(graph, str) else graph
-    key = _checked_key(key)
+    key = _checked_key(known.name, key)
     if priority not in dict(PRIORITIES):
         raise Invalid(f"priority {priority!r}: choose 0 (urgent), 1, 2 or 3 (low).")
     tree = _first_state(known, {} if input is None else input)
@@ -157,7 +158,7 @@ def remember(graph: Graph, now: Any) -> None:
     )
 
 
-def _checked_key(key: str | None) -> str | None:
+def _checked_key(graph: str, key: str | None) -> str | None:
     if key is None:
         return None
     if not isinstance(key, str) or not key.strip():
@@ -165,6 +166,8 @@ def _checked_key(key: str | None) -> str | None:
     if len(key) > KEY_LENGTH or not is_storable(key):
         said = f"at most {KEY_LENGTH}, and neither NUL nor lone surrogates"
         raise Invalid(f"The run's key has {len(key)} characters; {said}.")
+    if not is_legible(key) and not Run.objects.filter(graph=graph, key=key).exists():
+        raise Invalid(told(_("The run's key: %(fault)s"), fault=ILLEGIBLE), {"key": [ILLEGIBLE]})
     refuse(key, "key")
     return key
 

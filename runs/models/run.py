@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+    from django.utils.functional import Promise
 
     from runs.models.checkpoint import Checkpoint
     from runs.models.remark import Remark
@@ -59,8 +60,12 @@ class RunQuerySet(models.QuerySet["Run"]):
                 digits__endswith=digits
             )
         else:
-            raise Missing(f"There is no run {name!r}; give its id, or the last six digits of it.")
+            raise Missing(f"There is no run {name!r}; give its id, or the last six or more digits of it.")
         runs = list(found[:2])
+        if not runs and len(digits) < 32:
+            raise Missing(
+                f"There is no run whose id ends in {name!r}; the last six or more digits are taken."
+            )
         if not runs:
             raise Missing(f"There is no run {name!r}.")
         if len(runs) > 1:
@@ -260,7 +265,7 @@ class Run(models.Model):
         """
         from runs.engine import migrating
 
-        _refuse_unfit(reason, "migrated")
+        _refuse_unfit(reason, _("Say why the run is migrated."))
         checkpoint = migrating.migrate(self.pk, by, reason)
         self.refresh_from_db()
         return checkpoint
@@ -278,7 +283,7 @@ class Run(models.Model):
         from runs.engine.family import cancel_children, ended
         from runs.engine.transition import move
 
-        _refuse_unfit(reason, "cancelled")
+        _refuse_unfit(reason, _("Say why the run is cancelled."))
         with transaction.atomic():
             run, now = Run.objects.lock(self.pk)
             if run.status not in LIVE:
@@ -323,14 +328,14 @@ class Run(models.Model):
         """
         from runs.engine import keeping
 
-        _refuse_unfit(reason, "kept")
+        _refuse_unfit(reason, _("Say why the run is kept."))
         return keeping.keep(self, True, reason, by)
 
     def release_keep(self, reason: str, by: str) -> Remark:
         """The family may be erased and archived again. Raises Invalid, and Conflict when it is not kept."""
         from runs.engine import keeping
 
-        _refuse_unfit(reason, "no longer kept")
+        _refuse_unfit(reason, _("Say why the run is no longer kept."))
         return keeping.keep(self, False, reason, by)
 
     def erase(self, reason: str, by: str) -> Tombstone:
@@ -343,13 +348,14 @@ class Run(models.Model):
         """
         from runs.engine import erasing
 
-        _refuse_unfit(reason, "erased")
+        _refuse_unfit(reason, _("Say why the run is erased."))
         return erasing.erase(self, reason, by)
 
 
-def _refuse_unfit(reason: str, what: str) -> None:
+def _refuse_unfit(reason: str, wanted: str | Promise) -> None:
+    """Raises Invalid for a reason that may not be stored, and with what is `wanted` where it is blank."""
     if not reason.strip():
-        raise Invalid(f"Say why the run is {what}.", {"reason": [_("A reason is needed.")]})
+        raise Invalid(wanted, {"reason": [wanted]})
     if len(reason) > LONGEST_REASON:
         said = told(
             _("Too long: %(count)s characters, %(most)s are the most."),

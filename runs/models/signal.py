@@ -14,9 +14,9 @@ from runs.conf import conf
 from runs.core import codec
 from runs.core.errors import CodecError, Permanent
 from runs.core.waiting import LONGEST_NAME, check_signal_name
-from runs.core.words import is_storable, storable_text
+from runs.core.words import is_legible, is_storable, storable_text
 from runs.engine import blobs
-from runs.errors import Conflict, Invalid, joined, told
+from runs.errors import ILLEGIBLE, Conflict, Invalid, joined, told
 
 if TYPE_CHECKING:
     from runs.models.run import Run
@@ -111,6 +111,7 @@ class Letter:
         """Insert it, under the Run lock. Raises Conflict if the run has ended, Invalid if it is too large."""
         if run.ended:
             raise Conflict(told(_("Run %(run)s has ended; it takes no signals any more."), run=run.short_id))
+        self._must_be_legible(run)
         try:
             stored = blobs.offload_text(
                 run.pk, self.text, f"signal {self.name}", conf.blob_bytes, conf.value_limit_bytes
@@ -120,6 +121,13 @@ class Letter:
         return Signal.objects.create(
             run=run, name=self.name, payload=stored, key=self.key, by=self.by, at=now
         )
+
+    def _must_be_legible(self, run: Run) -> None:
+        """A node of before this was asked may wait for another name still; a key of then was found by `earlier`."""
+        if not is_legible(self.name) and not run.entries.filter(kind="signal", name=self.name).exists():
+            raise Invalid(told(_("The signal's name: %(fault)s"), fault=ILLEGIBLE), {"name": [ILLEGIBLE]})
+        if self.key is not None and not is_legible(self.key):
+            raise Invalid(told(_("The signal's key: %(fault)s"), fault=ILLEGIBLE), {"key": [ILLEGIBLE]})
 
 
 def _is_key(key: Any) -> bool:

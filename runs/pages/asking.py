@@ -9,6 +9,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from runs.naming import full_names
 from runs.pages import words
 from runs.pages.plain import actor, first_line, short, stored
 
@@ -80,7 +81,11 @@ def answered(entry: LedgerEntry) -> str:
         return _("%(payload)s, from %(by)s") % {"payload": short(result, 120), "by": by}
     if entry.kind == "interrupt" and isinstance(result, dict) and (outcome := result.get("outcome")):
         said = str(words.status_word(outcome).word)
-        return _("%(said)s by %(by)s") % {"said": said, "by": result["by"]} if result.get("by") else said
+        return (
+            _("%(said)s by %(by)s") % {"said": said, "by": actor(str(result["by"]))}
+            if result.get("by")
+            else said
+        )
     return short(result, 120)
 
 
@@ -108,6 +113,6 @@ def reviewers(request: dict[str, Any]) -> str:
 
 def _people(request: dict[str, Any]) -> str:
     named = [str(name) for name in request.get("reviewers") or []]
-    people = _(" or ").join(named) if named else _("a person")
+    people = _(" or ").join(full_names(named)) if named else _("a person")
     quorum = request.get("quorum") or 1
     return _("%(quorum)s of %(people)s") % {"quorum": quorum, "people": people} if quorum > 1 else people

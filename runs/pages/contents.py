@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
+from runs.conf import conf
 from runs.core.errors import DurableError
 from runs.engine.holding import Held, held, wants_worker
 from runs.engine.keeping import hold
@@ -159,6 +160,12 @@ class RunPage:
     @property
     def worker(self) -> str:
         return plain.actor(self.run.leased_by or "")
+
+    @property
+    def heard_at(self) -> datetime | None:
+        """When the worker last said that it lives: each word of it holds the lease for so long."""
+        run = self.run
+        return run.wake_at - conf.lease if run.leased_by is not None and run.wake_at is not None else None
 
     @property
     def count(self) -> int:

@@ -10,19 +10,27 @@ from django.utils.translation import ngettext
 
 from runs.core import codec
 from runs.core.errors import CodecError
+from runs.naming import full_names
 from runs.pages import words
 
 FIRST_LINE = 160  # letters of an error that fit into a sentence
 
 
 def actor(name: str) -> str:
-    """Workers are named host:boot:pid:started, of which a reader needs host and pid; people are `user NAME`."""
+    """Workers are named host:boot:pid:started, of which a reader needs host and pid.
+
+    People are `user NAME`, `user NAME (shell of ACCOUNT)`, or of decisions `NAME` and `NAME for NAME`.
+    """
     parts = name.split(":")
-    return (
-        _("worker %(host)s/%(pid)s") % {"host": parts[0], "pid": parts[2]}
-        if len(parts) == 4
-        else name.removeprefix("user ")
-    )
+    if len(parts) == 4:
+        return _("worker %(host)s/%(pid)s") % {"host": parts[0], "pid": parts[2]}
+    who, _space, rest = name.removeprefix("user ").partition(" ")
+    if rest.startswith("for ") and " " not in (whom := rest.removeprefix("for ")):
+        who, whom = full_names([who, whom])
+        return _("%(who)s for %(whom)s") % {"who": who, "whom": whom}
+    if name == "system" or rest and not name.startswith("user "):
+        return name
+    return f"{full_names([who])[0]} {rest}".rstrip()
 
 
 def first_line(text: str) -> str:

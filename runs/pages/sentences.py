@@ -100,7 +100,9 @@ def _waiting(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now:
         )
         if answered is not None:
             return Sentence(
-                _("Answered by %(by)s; about to go on") % {"by": answered.answered_by}, run.status, since
+                _("Answered by %(by)s; about to go on") % {"by": actor(answered.answered_by)},
+                run.status,
+                since,
             )
         return Sentence(_("Waiting at %(node)s") % {"node": run.node}, run.status, since)
     told = open_ones if all(entry.kind == "interrupt" for entry in open_ones) else None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from django.utils.translation import ngettext
 
+from runs.models.tombstone import ERASED
 from runs.pages import asking, sentences, waterfall, words
 from runs.pages.story import Step, Story
 
@@ -111,7 +112,7 @@ def _entry(entry: LedgerEntry, axis: waterfall.Axis, story: Story) -> Row:
     answer = asking.answered(entry) if waits and entry.answered_at else ""
     tries = ngettext("%(many)s try", "%(many)s tries", entry.attempts) % {"many": entry.attempts}
     return Row(
-        asking.asked(entry) if waits else entry.name,
+        (asking.asked(entry) or ERASED) if waits else entry.name,
         ICONS.get(entry.kind, "value"),
         words.status_word(
             "waiting" if waits and entry.status in ("open", "done") else asking.shown(entry)

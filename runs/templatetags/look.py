@@ -17,7 +17,7 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 from lucide.templatetags.lucide import lucide
 
-from runs.pages import words
+from runs.pages import plain, words
 
 register = Library()
 
@@ -153,6 +153,12 @@ def short_duration(length: timedelta) -> str:
 def person(someone: Any) -> str:
     """A person's full name, or user name."""
     return words.person_name(someone)
+
+
+@register.filter
+def actor(name: str) -> str:
+    """Who acted, by the name that a row has for them."""
+    return plain.actor(name)
 
 
 @register.filter

@@ -6,7 +6,7 @@
 // data-live may hold several names. data-live-says is announced politely when a read changes it. The server is told
 // which names the page has, and how old it is, whenever they change; it answers each time (runs/live/sockets.py).
 
-const POLL = 1_000 * (document.body.dataset.poll ?? 30);
+const POLL = 30_000;
 const REREAD = 60_000;
 const GATHER = 120;
 const REST = 300;

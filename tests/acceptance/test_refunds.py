@@ -180,7 +180,7 @@ def test_without_a_provider_nothing_is_promised(monkeypatch):
     "faults", [("busy",), ("lose",), ("lose", "busy", "lose"), ("twice",), ("slow",), ("slow", "lose")]
 )
 def test_whatever_becomes_of_the_answer_the_money_is_paid_once(provider, paying, faults):
-    """A6: the provider honours the key, so it is asked again with the same one."""
+    """MISSION A6: the provider honours the key, so it is asked again with the same one."""
     paying(limit=timedelta(seconds=2 if "slow" in faults else 60))
     book = provider(*faults)
     run = drive(refund_agent, LAMP)
@@ -190,7 +190,7 @@ def test_whatever_becomes_of_the_answer_the_money_is_paid_once(provider, paying,
 
 @pytest.mark.parametrize("fault", ["lose", "slow"])
 def test_a_provider_that_forgets_keys_is_asked_first(provider, paying, fault):
-    """A6: it would pay again, so it is not called again; it is asked what became of the first call."""
+    """MISSION A6: it would pay again, so it is not called again; it is asked what became of the first call."""
     paying(limit=timedelta(seconds=2), honours_key=False, reconcile=find_refund)
     book = provider(fault, forgets=True)
     run = drive(refund_agent, LAMP)
@@ -213,7 +213,7 @@ def find_refund(idempotency_key: str, arguments: dict[str, Any]) -> Found | None
 def test_where_nobody_can_tell_it_is_in_doubt_and_a_person_settles_it(
     provider, paying, said, refunds, result
 ):
-    """A6: neither a key nor a way to ask."""
+    """MISSION A6: neither a key nor a way to ask."""
     paying(honours_key=False)
     book = provider("lose", forgets=True)
     asked: list[Any] = []
@@ -231,7 +231,7 @@ def test_where_nobody_can_tell_it_is_in_doubt_and_a_person_settles_it(
 
 
 def test_wherever_its_process_is_killed_the_refund_is_paid_once(provider):
-    """P1, P3, A11: each try is a run of its own. The provider's book is the witness, beside the kit's own journal."""
+    """MISSION P1, P3, A11: each try is a run of its own. The provider's book is the witness, and the kit's journal."""
     book = provider()
     report = crash_everywhere(refund_agent, SOFA, {f"{SOFA_KEY}?": YES}, kills=KILLS)
     assert (report.status, report.effects, report.in_doubt) == ("completed", {"pay_back": 1}, 0)
@@ -249,7 +249,7 @@ def test_wherever_its_process_is_killed_the_refund_is_paid_once(provider):
 def test_the_worker_is_killed_when_the_money_has_been_paid_and_the_answer_is_under_way(
     provider, process_environment, tmp_path
 ):
-    """P2, P3, E6: SIGKILL to the process that called; another one asks again, with the same key."""
+    """E6, MISSION P2 and P3: SIGKILL to the process that called; another one asks again, with the same key."""
     book = provider("slow")
     environment = process_environment | {
         name: os.environ[name] for name in ("REFUND_PROVIDER_URL", "NO_PROXY", "no_proxy")

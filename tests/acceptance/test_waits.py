@@ -27,7 +27,7 @@ def is_asleep(run: Run, nap: int) -> bool:
 
 
 def test_a_timer_fires_at_its_time_and_never_before(process_environment, tmp_path):
-    """E17, E19, S1, S3: the workers are idle whenever a timer ends or a signal comes.
+    """E19, S1, S3: the workers are idle whenever a timer ends or a signal comes.
 
     The signal of every other round is sent while the run still sleeps. The middle one of the delays is compared.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 
 import psutil
@@ -12,6 +11,7 @@ import pytest
 from runs.engine.shift import Shift
 from runs.models import Worker
 from runs.work.process_tree import is_alive, wait_until_gone
+from runs.work.supervisor import RESTART_GRACE_SECONDS, UNANSWERED_SECONDS
 from tests.acceptance.graphs import deadly, patient, stuck
 from tests.acceptance.installation import Work, begin, diary, driver_of, ended, kill, until, working
 from tests.amounts import IN_FULL
@@ -74,7 +74,9 @@ def the_whole_cluster_is_killed_and_then_the_supervisor(work: Work, folder: Path
 def test_a_poison_run_is_failed_and_its_neighbours_complete(process_environment, tmp_path):
     """R3, R4: it is driven alone, its claims are spaced out, and the operator sees node, worker and time.
 
-    A node over its limit costs its worker process, and none of the neighbours either (E4).
+    With CASES_IN_FULL=1 each node of the hundred takes the case's 5 s; else 0.1 s stand for them, and the poison meets
+    as many neighbours. A node over its limit costs its worker process, and none of the neighbours either (E4). Deploys
+    are in tests/acceptance/test_deploys.py, restarts by the watchdog below.
     """
     with working(process_environment, tmp_path, **SHORT_LEASE) as work:
         good = [begin(patient, tmp_path, seconds=SECONDS, rounds=3) for _ in range(GOOD_RUNS // 2)]
@@ -102,22 +104,43 @@ def test_a_poison_run_is_failed_and_its_neighbours_complete(process_environment,
         assert "Watchdog" not in work.log
 
 
-def test_killed_idle_workers_that_hold_the_lock_of_the_queue_stop_nothing(process_environment, tmp_path):
-    """E12, on the default lease: progress long before its end, logged and counted, and nothing fails."""
-    with working(process_environment, tmp_path, **DEFAULT_LEASE) as work:
-        for _ in range(3):
-            assert not Worker.objects.exists()
-            kill(*work.pool)
-            until(lambda: len(work.pool) == SHORT_LEASE["workers"])
-        began = time.monotonic()
-        run = begin(patient, tmp_path)
-        run = ended(run)
-        took = time.monotonic() - began
-        assert run.status == "completed"
-        assert took < DEFAULT_LEASE["lease_seconds"], "10 s of patience, and a cluster that was ready"
-        restarts = work.log.count("Watchdog: ")  # whether the killed one held the lock is the kernel's choice
+def test_a_killed_idle_worker_that_holds_the_lock_of_the_queue_stops_nothing(process_environment, tmp_path):
+    """E12, on the default lease: it waits on the queue and holds its lock for sure, is killed, and never lets it go.
+
+    The watchdog's own times leave room in the case's 15 s. Only CASES_IN_FULL=1 measures them: where other tests run
+    beside it, a new worker may take longer to begin for reasons that are not the lock's.
+    """
+    held_by = tmp_path / "held by"
+    environment = process_environment | {"LOCK_HELD_BY": str(held_by)}
+    both = "tests.acceptance,tests.acceptance.watched"
+    with working(environment, tmp_path, **DEFAULT_LEASE, apps=both) as work:
+        until(lambda: len(work.pool) == DEFAULT_LEASE["workers"], work=work)
+        holder = until(lambda: stopped_while_it_holds(held_by), work=work)
+        assert holder in work.pool and not Worker.objects.exists(), "it is idle"
+        kill(holder)
+        run = ended(begin(patient, tmp_path))
+        assert (run.status, run.deaths, run.silent, diary(tmp_path, run.pk)) == ("completed", 0, 0, 1)
+        restarts = work.log.count("Watchdog: no worker has answered a bell for ")
+        assert restarts >= 1, "nobody could take a task, and that was seen"
+        assert UNANSWERED_SECONDS + RESTART_GRACE_SECONDS < 15
+        took = (run.finished_at - run.created_at).total_seconds()
+        assert took < (15 if IN_FULL else DEFAULT_LEASE["lease_seconds"]), "no lease had to run out"
         work.terminate()
         assert f"restarted the cluster {restarts} times" in work.log
+
+
+def stopped_while_it_holds(held_by: Path) -> psutil.Process | None:
+    """The process that waits on the queue, stopped before it can let go of the lock."""
+    said = held_by.read_text() if held_by.exists() else ""
+    if not said.endswith(" "):
+        return None
+    process = psutil.Process(int(said))
+    process.suspend()
+    until(lambda: process.status() == psutil.STATUS_STOPPED)
+    if held_by.read_text() == said:
+        return process
+    process.resume()
+    return None
 
 
 def test_long_nodes_leave_the_watchdog_asleep_and_a_stop_hands_them_back(process_environment, tmp_path):

@@ -6,10 +6,12 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
+from django.utils.translation import override
 
 from approvals.chain import first_break
 from approvals.models import Absence, Activity, Approval
 from approvals.models.absence import AGAIN
+from approvals.text import respoken
 from runs import chores
 from runs.engine import clock
 from runs.errors import Conflict, Invalid
@@ -149,8 +151,27 @@ def test_the_page_plans_shows_and_ends_it(ada, eve):
     assert client.post("/away/", {**days, "to": "eve"}).status_code == 302
     absence = Absence.objects.get()
     assert (absence.deputy, absence.until - absence.since <= 3 * DAY) == (eve, True)
-    assert "eve decides for you" in client.get("/away/").content.decode()
+    page = client.get("/away/").content.decode()
+    assert "eve decides for you" in page
+    last = absence.until.date() - timedelta(days=1)
+    assert last == absence.last_day == today + 2 * DAY
+    assert f"up to and including {last:%a} {last.day} {last:%b %Y}" in page
+    german = client.get("/away/", headers={"Accept-Language": "de"}).content.decode()
+    assert "bis einschließlich" in german
     assert client.post("/away/", {**days, "to": "eve"}).status_code == 409
     assert client.post("/away/", {"end": "1"}).status_code == 302
     chores.do_due()
     assert client.post("/away/", {"end": "1"}).status_code == 409
+
+
+def test_the_trail_says_up_to_which_day(ada, eve):
+    """In the language of who reads it; an absence that ends within a day says until when."""
+    approval = ask()
+    midnight = (timezone.localtime(clock.now()) + 3 * DAY).replace(hour=0, minute=0, second=0, microsecond=0)
+    Absence.plan(ada, eve, clock.now(), midnight)
+    chores.do_due()
+    row = Activity.objects.get(approval=approval, kind="delegated")
+    assert row.text == f"away up to and including {midnight.date() - DAY}"
+    with override("de"):
+        assert respoken(row.text) == f"abwesend bis einschließlich {midnight.date() - DAY}"
+        assert respoken("away until 14:06:09 CET on 2026-11-26").startswith("abwesend bis 14:06:09 CET")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from approvals.chain import first_break
 from approvals.models import Approval
 from runs import END, Ask, Graph, start, tool
 from runs.engine import clock
 from runs.engine.verify import first_bad_row
-from runs.errors import Conflict
+from runs.errors import Conflict, Invalid
 from runs.models import LedgerEntry
 from tests.approvals.cases import told
 from tests.approvals.pages import as_person, page_of
@@ -29,6 +31,11 @@ def sign_file(path: str, *, idempotency_key: str) -> str:
     """Sign a file."""
     signed.append((path, content[path]))
     return "signed"
+
+
+@tool(kind="write", honours_key=True)
+def pay_back(order: str, amount: Decimal, note: str, *, idempotency_key: str) -> None:
+    """Pay back."""
 
 
 signing = Graph("signing", viewers="pm")
@@ -52,6 +59,31 @@ def served() -> Iterator[None]:
     with registered(signing):
         yield
     clock.AHEAD = timedelta()
+
+
+def test_all_that_is_wrong_with_an_edited_call_is_said_at_once(ada):
+    """By command as by page: the missing argument, and the one of another kind."""
+    refund = Graph("refund of two", viewers="pm")
+
+    @refund.node
+    def pay(run, state):
+        run.call(
+            pay_back, key="pay", approve=Ask("Pay?", reviewers="pm"), order="A", amount=Decimal(3), note=""
+        )
+
+    with registered(refund):
+        run = start(refund.name, {})
+        drive(run)
+        approval = Approval.objects.open().get(run=run)
+        edit = ["--verdict", "edit", "--by", "ada", "--payload"]
+        with pytest.raises(CommandError) as refused:
+            call_command("decide", str(approval.pk), *edit, '{"order": "A", "amount": "x"}')
+        assert str(refused.value) == (
+            '$.note: "note" is missing; it is required. $.amount: Input should be a valid decimal.'
+        )
+        with pytest.raises(Invalid) as one:
+            approval.decide(by=ada, verdict="edit", payload={"order": "A", "amount": "x", "note": ""})
+        assert list(one.value.fields) == ["$.amount"]
 
 
 def approved(run, by):

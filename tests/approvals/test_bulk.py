@@ -252,3 +252,9 @@ def test_what_an_author_wrote_cannot_act_on_the_list(signed_in):
         for number in (1, 2)
     ]
     assert "<script>alert" not in signed_in.get(f"/inbox/bulk/?{query(*approvals)}").content.decode()
+
+
+def test_an_address_is_not_broken_in_two(ada):
+    texts = ["helen.obi@example.com", "helen@a.example, jose@b.example", "a" * 40 + "@example.com", "7"]
+    found = compared(Selection(picked(*(ask({"to": text}) for text in texts)), ada).items)
+    assert [row.cells[0].is_short for row in found.rows] == [True, False, False, True]

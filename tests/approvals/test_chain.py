@@ -28,7 +28,7 @@ def told_story(ada, bob):
 
 
 def test_every_change_leaves_exactly_one_row(told_story):
-    """A16"""
+    """A16; that a row and its change stand or fall together is in tests/runs/test_faults.py, on both databases."""
     rows = trail(told_story)
     assert [row.seq for row in rows] == list(range(1, 10))
     assert (told_story.length, told_story.head) == (9, rows[-1].digest)

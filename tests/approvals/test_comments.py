@@ -176,7 +176,7 @@ def test_an_office_document_is_known_among_archives():
 
 @pytest.mark.django_db
 def test_a_file_is_in_the_trail_held_as_a_blob_and_loaded_as_a_file_by_who_may_see_it(ada, bob, eve, person):
-    """S4"""
+    """Under a name of ours, and of a kind that no browser runs, whatever was claimed of it."""
     approval = ask()
     client = as_person(ada)
     sent_with = [SimpleUploadedFile("../offer.pdf", PDF, "text/html"), SimpleUploadedFile("page.html", HTML)]

@@ -129,7 +129,7 @@ def test_another_payload_is_refused_where_edits_are_not_offered(ada):
 @pytest.mark.parametrize("verdict", ["respond", "yes", "", None, 1, True])
 def test_a_verdict_that_is_not_offered_is_refused(ada, verdict):
     approval = ask()
-    with pytest.raises(Invalid, match="choose approve or edit or reject") as refused:
+    with pytest.raises(Invalid, match="choose approve, edit or reject") as refused:
         approval.decide(by=ada, verdict=verdict)
     assert list(refused.value.fields) == ["verdict"]
     assert answer_of(approval) is None

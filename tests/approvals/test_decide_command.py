@@ -62,8 +62,9 @@ def test_a_vote_says_how_many_are_missing(ada):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--verdict", "approve", "--by", "zoe"], "There is no user zoe"),
-        (["--verdict", "maybe", "--by", "ada"], "“maybe” is not offered here"),
+        (["--verdict", "approve", "--by", "zoe"], "There is no user 'zoe'"),
+        (["--verdict", "approve", "--by", ""], "There is no user ''"),
+        (["--verdict", "maybe", "--by", "ada"], "--verdict: “maybe” is not offered here"),
         (["--verdict", "edit", "--by", "ada"], "send the payload"),
         (["--verdict", "edit", "--by", "ada", "--payload", "{"], "--payload is no JSON: Line 1"),
         (["--verdict", "edit", "--by", "ada", "--payload", "NaN"], "NaN is not a JSON value"),
@@ -71,7 +72,10 @@ def test_a_vote_says_how_many_are_missing(ada):
         (["--verdict", "edit", "--by", "ada", "--payload", '{"to": 1}'], "$.subject"),
         (["--verdict", "approve", "--by", "eve"], "There is no approval"),
         (["--verdict", "approve", "--by", "olga"], "four eyes"),
-        (["--verdict", "approve", "--by", "ada", "--revision", "7"], "you saw revision 7"),
+        (
+            ["--verdict", "approve", "--by", "ada", "--revision", "7"],
+            "There is no revision 7 of this, it is at 1",
+        ),
     ],
 )
 def test_bad_input_is_one_clear_line_and_changes_nothing(ada, eve, olga, options, said):
@@ -86,7 +90,7 @@ def test_bad_input_is_one_clear_line_and_changes_nothing(ada, eve, olga, options
 
 def test_an_unknown_or_ambiguous_id_is_said(ada):
     first, second = ask(), ask()
-    with pytest.raises(CommandError, match="There is no approval zzzz"):
+    with pytest.raises(CommandError, match="There is no approval 'zzzz'"):
         decide("zzzz", "--verdict", "approve", "--by", "ada")
     with pytest.raises(CommandError, match="fits several approvals") as refused:
         decide(str(first.pk)[:6], "--verdict", "approve", "--by", "ada")

@@ -116,3 +116,10 @@ def test_a_row_that_is_not_read_again_is_not_counted_twice(signed_in, ada):
     Approval.objects.update(revision=F("revision"))
     page = signed_in.get("/").content.decode()
     assert page.count('<data class="count" id="inbox-count" value="1"') == 1
+
+
+def test_what_waits_for_others_is_offered_only_if_something_does(signed_in, ada, eve):
+    offer = "See what waits for others"
+    assert offer not in signed_in.get("/").content.decode()
+    ask(reviewers=("eve",), run=waiting_run(created_by=ada))
+    assert offer in signed_in.get("/").content.decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 
 import pytest
@@ -114,6 +115,13 @@ def test_after_a_decision_the_next_item_opens_with_the_way_back(signed_in):
     page = signed_in.get(answer.url).content.decode()
     assert "Starts in" in page
     assert f'action="{url(first, "undo")}"' in page
+
+
+def test_the_ring_of_the_way_back_runs_out_with_it(signed_in, settings):
+    settings.DURABLEWEB = {**settings.DURABLEWEB, "undo_seconds": 4000}
+    page = signed_in.get(press(signed_in, ask()).url).content.decode()
+    seconds = int(re.search(r'stroke-dashoffset" from="0" to="100" dur="(\d+)s"', page)[1])
+    assert 3000 < seconds <= 4000
 
 
 def test_undo_reopens_it(signed_in):

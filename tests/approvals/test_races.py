@@ -27,7 +27,7 @@ def by_kind(ends):
 
 
 def test_of_two_at_the_same_moment_one_decides_and_one_is_told(ada, bob):
-    """S9: one effect, both attempts in the trail."""
+    """S9: one decision, both attempts in the trail. Its effect: tests/approvals/test_runs_go_on.py."""
     for _ in range(ROUNDS):
         approval = ask()
         done, refused = by_kind(

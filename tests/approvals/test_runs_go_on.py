@@ -18,7 +18,7 @@ from runs.models import LedgerEntry
 from tests.approvals.cases import answer_of, ask, told
 from tests.approvals.pages import as_person, page_of
 from tests.at_once import at_once
-from tests.runs.driving import drive, pass_time, registered
+from tests.runs.driving import drive, killed_at, pass_lease, pass_time, registered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -117,11 +117,17 @@ def test_an_edit_that_the_tool_cannot_take_is_refused(asked, ada, payload):
 
 
 def test_a_rejection_reaches_the_node_and_nothing_is_sent(asked, ada):
-    """A1, A13"""
+    """A1, A13: with a kill before the node saw it, and one when it was about to commit."""
     run, approval = asked
     approval.decide(by=ada, verdict="reject", reason="  not \x00 now\r\n")
     pass_time(10)
-    drive(run)
+    killed_at(run, "node")
+    killed_at(run, "commit complete")
+    for _time in range(5):
+        drive(run)
+        pass_lease()
+    assert run.status == "completed"
+    assert told(approval) == ["opened", "reject by ada"]
     assert run.state_at(run.seq)["rejected"] == ["  not \x00 now\r\n", "ada"]
     assert sent == []
     assert not LedgerEntry.objects.filter(run=run, kind="effect").exists()
@@ -189,8 +195,37 @@ def test_at_the_border_of_the_window_either_the_undo_or_the_claim_wins(ada):
         assert first_break(Approval.objects.get(pk=approval.pk)) is None
 
 
+def test_of_two_answers_at_the_same_moment_one_is_driven_and_its_effect_happens_once(ada, bob):
+    """S9: both attempts are in the trail, and the run does what the one that won had said, once."""
+    for _ in range(4):
+        sent.clear()
+        run = start("posting", {})
+        drive(run)
+        approval = Approval.objects.get(run=run)
+        ends = at_once(
+            *(
+                lambda by=by, approval=approval: Approval.objects.get(pk=approval.pk).decide(
+                    by=by, verdict="approve", revision=1
+                )
+                for by in (ada, bob)
+            )
+        )
+        (won,) = [end for end in ends if not isinstance(end, Exception)]
+        assert [type(end) for end in ends if isinstance(end, Exception)] == [Conflict]
+        other = bob if won.by == ada else ada
+        assert told(approval) == ["opened", f"approve by {won.by}", f"refused by {other}"]
+        pass_time(60)
+        drive(run)
+        assert drive(run) is None
+        assert (run.status, sent) == ("completed", [tuple(MAIL.values())])
+        assert run.entries.get(kind="effect").decided_by_id == approval.entry_id
+
+
 def test_no_retry_takes_a_decision_from_the_page_or_the_trail(ada):
-    """A14: a node that was answered fails, is tried again, and fails for good; it is asked once."""
+    """A14: a node that was answered fails, is tried again, and fails for good; it is asked once.
+
+    Forks and repairs, of which the case speaks too, are no verbs of a run here: a failed one stays as it is.
+    """
     tries: list[int] = []
     shaky = Graph("shaky", viewers="pm")
 
@@ -212,6 +247,7 @@ def test_no_retry_takes_a_decision_from_the_page_or_the_trail(ada):
             assert run.status == status
             assert Approval.objects.get(run=run) == approval
             assert approval.decisions.get().digest == decided.digest and first_break(approval) is None
+            assert told(approval) == ["opened", "approve by ada"]
             assert "You approved this" in page_of(as_person(ada), approval)
             pass_time(60)
     assert len(tries) == 3

@@ -280,7 +280,7 @@ def test_a_draft_for_an_earlier_text_is_offered_not_put_in(open_as, ada, bob):
 
 
 def test_two_people_press_at_the_same_time(open_as, ada, bob):
-    """S9, B5"""
+    """S9, MISSION B5"""
     approval = brief()
     one, other = open_as(ada, path(approval)), open_as(bob, path(approval))
     for page, words in ((one, "Ada’s words"), (other, "Bob’s words")):

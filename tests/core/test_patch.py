@@ -173,7 +173,7 @@ def test_a_snapshot_is_due_when_the_patches_outweigh_the_last_one():
 
 @pytest.mark.parametrize("start", [0, 300, 1_200, 3_000, 20_000, 60_000])
 def test_a_thousand_steps_of_one_kilobyte_store_near_what_was_added_and_load_is_bounded(start):
-    """D6"""
+    """D6, of the texts alone: the sum is of the bytes of all snapshots and patches, whatever a row adds to them."""
     tree = flatten({"messages": ["s" * start]})
     snapshot_bytes = stored = len(encode(tree))
     weights = 0

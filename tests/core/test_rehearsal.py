@@ -178,7 +178,7 @@ def test_long_delays_put_the_run_off_and_the_attempts_count_over_both():
 
 @pytest.mark.parametrize("there", [True, False])
 def test_an_ambiguous_write_is_looked_up_before_it_is_made_again(there):
-    """A6: 'already succeeded, response lost' is told apart from a transient fault."""
+    """MISSION A6: 'already succeeded, response lost' is told apart from a transient fault."""
 
     def find(key, arguments):
         return Found("as found") if there and calls else None

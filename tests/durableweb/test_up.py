@@ -39,7 +39,7 @@ def free_port():
 
 @pytest.fixture
 def kept_signals():
-    kept = {name: signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGHUP)}
+    kept = {name: signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
     yield
     for name, action in kept.items():
         signal.signal(name, action)
@@ -49,6 +49,17 @@ def test_a_taken_port_is_named_with_the_remedy_before_anything_is_changed(taken,
     monkeypatch.setattr(command.Command, "_migrate", lambda self: pytest.fail("it went on"))
     with pytest.raises(CommandError, match=rf"Port {taken} on 127\.0\.0\.1 .*--port {taken + 1}\."):
         call_command("up", port=taken)
+
+
+def test_ctrl_c_ends_it_also_where_a_shell_had_it_ignored(kept_signals, monkeypatch, capsys):
+    """As with `nohup bin/up &`."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    monkeypatch.setattr(
+        command.Command, "_refuse_taken", lambda self, port: signal.raise_signal(signal.SIGINT)
+    )
+    monkeypatch.setattr(command.Command, "_migrate", lambda self: pytest.fail("it went on"))
+    call_command("up", port=1)
+    assert capsys.readouterr().out.endswith("Stopped.\n")
 
 
 @pytest.mark.parametrize("word", ["0", "65536", "-1", "web", ""])

@@ -13,11 +13,12 @@ from runs.conf import conf
 from runs.core import codec
 from runs.core.graph import Graph
 from runs.core.outcomes import Outcome
-from runs.engine import clock
+from runs.engine import boundaries, clock
 from runs.engine.claim import Claimer
 from runs.engine.drive import Drive
 from runs.models import LedgerEntry, Run
 from runs.testing.crash import Report
+from runs.testing.process import die, in_child
 from tests.amounts import KILLS
 
 
@@ -48,6 +49,19 @@ def drive(run: Run, worker: str = "w1") -> Outcome | None:
     outcome = None if claimed is None else claimed.run()
     run.refresh_from_db()
     return outcome
+
+
+def killed_at(run: Run, boundary: str) -> None:
+    """A worker in a process of its own claims the run and is killed there; its lease runs out."""
+
+    def work(_tell: Any) -> None:
+        boundaries.on_boundary = lambda name: die() if name == boundary else None
+        claimed = claim(run, "doomed")
+        assert claimed is not None, "there is nothing to claim"
+        claimed.run()
+
+    assert in_child(work).killed, f"nothing reached {boundary!r}"
+    pass_lease()
 
 
 def answer(

@@ -44,7 +44,7 @@ def test_an_agent_looks_calls_and_finishes_one_turn_a_step():
 
 
 def test_each_reply_is_in_the_ledger_with_the_digest_of_what_came_before():
-    """A11"""
+    """MISSION A11"""
     ended = run(buyer(("stock", {"item": "lamp"}), "Three are left."))
 
     replies = [entry for entry in ended.ledger.past.values() if entry.name == "ask_model"]

@@ -41,7 +41,7 @@ class Counting(Scripted):
 
 
 def test_a_turn_that_waits_for_people_does_not_ask_the_model_again():
-    """A11: the node is executed anew after each wait, and within a turn after each failed attempt."""
+    """MISSION A11: the node is executed anew after each wait, and within a turn after each failed attempt."""
     failures = iter([RuntimeError("a bug of the tool"), None])
 
     def order_once_more(item: str, amount: Decimal, *, idempotency_key: str) -> str:

@@ -14,13 +14,15 @@ from runs.core.outcomes import Waits
 from runs.engine.claim import Claimer
 from runs.errors import Conflict, Missing
 from runs.models import LedgerEntry, Run
-from tests.amounts import IN_FULL
+from tests.amounts import IN_FULL, ON_POSTGRES, THOROUGH
 from tests.runs.driving import answer, claim, drive, pass_call, pass_time, registered
 from tests.runs.states import Log
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ROUNDS = 1_000 if IN_FULL else 40  # case E18
+# Case E18 says 1,000, and with CASES_IN_FULL=1 it is. With CI=true SQLite has 200 of each kind, which take a processor
+# about 20 s; 40 stand for them on PostgreSQL, and in a developer's run.
+ROUNDS = 1_000 if IN_FULL else 200 if THOROUGH and not ON_POSTGRES else 40
 
 
 one = Graph("one question", state=Log)

@@ -254,7 +254,7 @@ def test_one_child_of_many_can_be_cancelled_and_its_parent_is_told():
 
 
 def test_a_run_that_undoes_what_it_did_cancels_its_children():
-    """A14, R2: as soon as it begins to, not when it has ended."""
+    """R2, MISSION A14: as soon as it begins to, not when it has ended."""
     graph = Graph("child-undone", state=Log)
 
     @graph.node

@@ -41,7 +41,7 @@ def graphs_are_known():
 
 
 def test_ends_of_children_are_values_for_their_parent(ada):
-    """A16: a result, and a failure, in the order in which they are joined."""
+    """MISSION A16: a result, and a failure, in the order in which they are joined."""
     run = start(parent, {}, by=ada, labels={"customer": "7"}, priority=1)
     assert isinstance(drive(run), Waits)
     one, two = children_of(run)

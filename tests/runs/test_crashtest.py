@@ -73,7 +73,10 @@ def test_what_a_node_does_outside_of_a_tool_is_found_and_named(capsys):
         (["trial-letters", "--input", ADA, "--kills", "0"], "--kills 0: give 1 or more"),
         (["trial-letters", "--input", ADA, "--answers", "[]"], "write an object by key"),
         (["trial-letters", "--input", ADA, "--answers", '{"a": 1}'], "write an object by key"),
-        (["trial-letters", "--input", ADA, "--stand-ins", "tests.trials.graphs"], "is no module:name"),
+        (
+            ["trial-letters", "--input", ADA, "--stand-ins", "tests.trials.graphs"],
+            "--stand-ins: 'tests.trials.graphs' is no module:name",
+        ),
         (["trial-letters", "--input", ADA, "--stand-ins", "tests.trials.graphs:letters"], "is no dict"),
         (["trial-letters", "--input", ADA, "--stand-ins", "nowhere:x"], "is no module:name"),
     ],

@@ -38,7 +38,7 @@ def awake(run: Run) -> list[int]:
 
 
 def test_each_item_is_a_child_and_the_ends_come_in_order():
-    """A16, A19: one entry, whatever the number; a failure is a value."""
+    """MISSION A16, A19: one entry, whatever the number; a failure is a value."""
     run = mapped("abc!e")
     assert [child.item for child in children_of(run)] == [0, 1, 2, 3, 4]
     drive_all(run)
@@ -94,7 +94,7 @@ def test_the_last_ends_at_the_same_moment_answer_once():
 
 
 def test_ends_do_not_wait_for_who_has_the_parent_and_are_told_together_by_a_chore(monkeypatch):
-    """A19: an end takes no lock of its parent. One whose process is killed before the parent is told is told soon."""
+    """MISSION A19: an end takes no lock of its parent; if it is killed before it tells, it is told soon."""
     run = mapped("abcd", at_once=2)
     one, two, three, four = children_of(run)
     three.cancel(by="ada", reason="not that one")
@@ -181,7 +181,7 @@ def test_only_a_child_of_many_may_wait_for_its_turn():
 
 
 def test_the_cost_of_a_childs_end_and_of_the_parents_look_does_not_grow_with_their_number():
-    """A19: the same statements for the last of forty as for the last of ten, and the parent loads its one entry."""
+    """MISSION A19: the last of forty costs as many statements as the last of ten; the parent loads one entry."""
     costs = []
     for count in (10, 40):
         run = mapped("a" * count)

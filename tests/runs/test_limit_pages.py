@@ -92,10 +92,10 @@ def test_by_command_a_graph_is_stopped_with_a_reason_and_goes_on():
     ):
         with pytest.raises(CommandError, match=said):
             command("stop", *words)
-    assert "goes on: 1 live runs" in command("stop", "stoppable", "--lift")
+    assert "goes on: 1 live run\n" in command("stop", "stoppable", "--lift")
     with pytest.raises(CommandError, match="is not stopped"):
         command("stop", "stoppable", "--lift")
-    with pytest.raises(CommandError, match="Say why"):
+    with pytest.raises(CommandError, match=r"^--reason: Say why, in at most \d+ characters\.$"):
         command("stop", "stoppable")
 
 
@@ -113,11 +113,13 @@ def test_by_command_limits_are_set_shown_and_lifted():
         "starts_a_lane": 10,
         "per_seconds": 60,
     }
-    assert command("limit", "mail", "--lift") == "No limit.\n"
+    assert command("limit", "mail", "--lift") == "Queue mail has no limit.\n"
     for words, said in (
         (["mail", "--lift"], "has no limit"),
         (["--at-once", "1"], "Name the queue"),
-        (["mail", "--at-once", "0"], "at_once"),
+        (["mail", "--at-once", "0"], r"^--at-once: Ensure this value is greater than or equal to 1\.$"),
+        (["mail", "--per-seconds", "5"], r"^Give at least one number, or remove the limit\.$"),
+        (["", "--at-once", "1"], "There is no queue ''"),
         (["mail", "--per-seconds", "5"], "at least one number"),
         (["x" * 51, "--at-once", "1"], "at most 50"),
         (["a\x00b", "--at-once", "1"], "There is no queue"),

@@ -204,7 +204,7 @@ def test_a_child_is_in_its_parents_lane():
 
 @pytest.mark.parametrize("kind", ["starts", "starts_a_lane"])
 def test_never_more_start_in_any_period_however_the_claims_fall(kind):
-    """S5: not only in the periods of a calendar: wherever a minute begins, no more than three starts lie in it."""
+    """Not only in the periods of a calendar: wherever a minute begins, no more than three starts lie in it."""
     limit(**{kind: 3}, per_seconds=60)
     queued("a", times=20)
     for step in (0, 45, 16, 3, 55, 20, 41, 30, 1, 29):

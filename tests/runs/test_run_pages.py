@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 from pydantic import BaseModel
 
 from runs import END, Ambiguous, Graph, Permanent, Retry, Transient, start, tool
+from runs.conf import conf
 from runs.engine import clock
 from runs.models import Run
+from runs.models.tombstone import ERASED
 from runs.pages.contents import RunPage
 from tests.runs.driving import answer, claim, drive, pass_lease, pass_time, registered
 
@@ -305,7 +308,7 @@ def test_the_page_of_a_run_costs_few_statements(client, ada, django_assert_max_n
     client.force_login(ada)
     run = started()
     drive(run)
-    with django_assert_max_num_queries(22):
+    with django_assert_max_num_queries(24):  # two of them for the names of people
         client.get(reverse("runs:run", args=[run.pk]))
 
 
@@ -345,3 +348,26 @@ def test_every_template_of_the_runs_is_reached_by_a_page() -> None:
     for name in texts:
         if name.startswith("_") and name not in {"_rows.html", "_run.html"}:
             assert any(f"runs/{name}" in text for other, text in texts.items() if other != name), name
+
+
+def test_a_run_names_its_worker_and_when_it_was_heard(client, ada) -> None:
+    """A worker that is dead stays named until its lease ends."""
+    run = started()
+    claim(run)
+    heard = page(run).heard_at
+    assert heard is not None and abs(clock.now() - heard) < conf.lease
+    assert heard + conf.lease == run.wake_at
+    client.force_login(ada)
+    text = client.get(reverse("runs:run", args=[run.pk])).content.decode()
+    assert "heard at" in text and f"{timezone.localtime(heard):%H:%M:%S}" in text
+    assert page(started()).heard_at is None
+
+
+def test_each_row_of_the_timeline_of_an_erased_run_has_a_name() -> None:
+    run = started()
+    drive(run)
+    run.cancel("olga", "not needed")
+    run.refresh_from_db()
+    run.erase("asked for", "olga")
+    names = [row.name for row in page(run).timeline.rows]
+    assert all(names) and ERASED in names

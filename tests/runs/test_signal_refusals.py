@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from django.db import DatabaseError, transaction
 
-from runs import start
+from runs import Graph, start
 from runs.engine.verify import first_bad_row
 from runs.errors import Conflict, Invalid
 from runs.models import Run, Signal
 from tests.at_once import at_once
-from tests.runs.driving import drive
+from tests.runs.driving import drive, registered
 from tests.runs.payments import paid, timed
 from tests.runs.states import log_of
 
@@ -74,6 +74,10 @@ def test_a_cancelled_run_closes_its_waits_and_takes_no_more_signals():
         ({"key": ""}, "key"),
         ({"key": " "}, "key"),
         ({"key": "x" * 201}, "key"),
+        ({"key": "\u200b"}, "key"),
+        ({"key": "a\nb"}, "key"),
+        ({"name": "\u3164"}, "name"),
+        ({"name": "a\x01b"}, "name"),
         ({"payload": {"n": float("nan")}}, "$.n"),
         ({"payload": [object()]}, "$[0]"),
     ],
@@ -84,6 +88,25 @@ def test_what_cannot_be_stored_is_refused_naming_the_place(given, field):
         run.signal(**{"name": "paid"} | given)
     assert list(refused.value.fields) == [field]
     assert not Signal.objects.exists()
+
+
+def test_what_was_accepted_before_it_had_to_be_readable_goes_on(monkeypatch):
+    graph = Graph("waits for an odd name")
+
+    @graph.node
+    def wait(run, state):
+        state["said"] = run.wait_for("a\nb")
+
+    with registered(graph):
+        run = start(graph.name, {})
+        drive(run)
+        with monkeypatch.context() as before:
+            before.setattr("runs.models.signal.is_legible", lambda text: True)
+            first = run.signal("paid", key="\u200b")
+        assert run.signal("paid", key="\u200b") == first
+        run.signal("a\nb", 7)
+        drive(run)
+    assert (run.status, run.state_at()) == ("completed", {"said": 7})
 
 
 def test_a_payload_that_holds_a_secret_is_refused_naming_the_path(monkeypatch):

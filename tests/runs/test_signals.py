@@ -109,31 +109,44 @@ def test_five_signals_that_arrive_while_a_node_runs_are_read_after_it():
     assert (bodies, len(leases)) == (["busy", "collect"], 1)
 
 
-def test_signals_to_a_retrying_run_leave_its_back_off_alone():
-    """E17: they are read by the try that follows, at its own time."""
-    bodies = []
+def test_signals_to_a_running_and_to_a_retrying_run_leave_its_lease_and_its_back_off_alone():
+    """E17: one every 100 ms, by a moved clock, while the node runs and while it waits for its next try.
+
+    Neither its lease nor its back-off is changed; they are read by the try that follows, at its own time.
+    """
+    bodies, lease_ends = [], set()
     graph = Graph("signal-retrying", state=Log)
 
-    @graph.node(retry=Retry(attempts=2, first=60, jitter=0))
+    @graph.node(retry=Retry(attempts=2, first=300, jitter=0))
     def shaky(run, state):
         bodies.append(1)
         if len(bodies) == 1:
+            row = Run.objects.get(pk=run.id)
+            for n in range(10):
+                pass_time(0.1)
+                row.signal("go", f"running {n}")
+                row.refresh_from_db()
+                lease_ends.add(row.wake_at)
             raise Transient("not now")
-        state.log += [run.wait_for("go"), run.wait_for("go")]
+        state.log += [run.wait_for("go") for _ in range(50)]
 
     with registered(graph):
         run = start(graph, {})
         drive(run)
         assert run.status == "retrying"
+        assert (len(bodies), len(lease_ends)) == (1, 1)
         back_off = run.wake_at
-        for n in range(5):
-            run.signal("go", str(n))
+        assert 300 <= (back_off - run.checkpoints.latest("seq").at).total_seconds() < 360
+        for n in range(40):
+            pass_time(0.1)
+            run.signal("go", f"retrying {n}")
+            assert n % 10 or claim(run) is None
         run.refresh_from_db()
         assert run.wake_at == back_off
-        assert claim(run) is None
-        pass_time(61)
+        pass_time(361)
         drive(run)
-    assert (run.status, log_of(run), len(bodies)) == ("completed", ["0", "1"], 2)
+    sent = [f"running {n}" for n in range(10)] + [f"retrying {n}" for n in range(40)]
+    assert (run.status, log_of(run), len(bodies)) == ("completed", sent, 2)
 
 
 def test_a_wait_that_was_open_before_a_retry_reads_what_came_meanwhile():

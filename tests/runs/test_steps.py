@@ -226,7 +226,7 @@ def test_undone_past_its_deadline_it_expires_at_once():
 
 
 def test_a_transient_failure_is_retried_by_the_nodes_policy_and_then_exhausted():
-    """A7: attempts are counted, spaced by the back-off, and belong to the current step."""
+    """MISSION A7: attempts are counted, spaced by the back-off, and belong to the current step."""
     starts = []
     graph = Graph("shaky", state=Counted)
 
@@ -363,12 +363,28 @@ def test_starting_twice_under_one_key_gives_one_run():
     assert Run.objects.count() == 1
 
 
-@pytest.mark.parametrize("key", ["", " ", "\t\n", "x" * 201, "a\x00b"])
+@pytest.mark.parametrize(
+    "key", ["", " ", "\t\n", "\u00a0", "\u2003", "\u3000", "\u2028", "\x1c", "\x85", "x" * 201, "a\x00b"]
+)
 def test_a_blank_or_impossible_key_is_refused(key):
     """E9"""
     with registered(loop), pytest.raises(Invalid):
         start("loop", {}, key=key)
     assert not Run.objects.exists()
+
+
+def test_a_key_that_nobody_can_read_is_refused_unless_it_is_there_already(monkeypatch):
+    with registered(loop):
+        for key in ["\u200b", "\u3164 ", "\u2800", "a\nb", "a\x01b", "\u202ea", "\ufe0f"]:
+            with pytest.raises(Invalid, match="people can read it") as refused:
+                start("loop", {}, key=key)
+            assert list(refused.value.fields) == ["key"]
+        with monkeypatch.context() as before:
+            before.setattr("runs.engine.starting.is_legible", lambda key: True)
+            first = start("loop", {"n": 1}, key="a\nb")
+        assert start("loop", {"n": 1}, key="a\nb").pk == first.pk
+        start("loop", {}, key="Großauftrag 7: 日本 é")
+    assert Run.objects.count() == 2
 
 
 def test_what_does_not_fit_is_refused_at_the_start_and_nothing_is_kept():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
@@ -17,12 +18,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pydantic import BaseModel
 
-from runs import END, BlobRef, Graph, start, storable, tool
+from runs import END, BlobRef, Graph, Retry, start, storable, tool
 from runs.core.codec import flatten
 from runs.engine.ids import uuid7
 from runs.engine.state import StoredState
+from runs.engine.verify import first_bad_row
 from runs.models import Blob, BlobUse, Checkpoint, LedgerEntry, Run
-from tests.runs.driving import claim, drive, registered
+from tests.runs.driving import claim, drive, kinds, registered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -127,7 +129,11 @@ def append(run, state):
 
 
 def test_a_thousand_steps_of_one_kilobyte_store_under_two_and_a_half_megabytes():
-    """D6, P7: in all tables; and the head loads in at most three queries."""
+    """D6, P7; and the head loads in at most three queries.
+
+    Summed are all columns of all checkpoints, the only rows that these steps write; on PostgreSQL also the size of that
+    table with its indexes, of which the run's rows are nearly all.
+    """
     with registered(growing):
         run = start("growing", {"left": 1000})
         drive(run)
@@ -228,7 +234,7 @@ class Letter(BaseModel):
 
 
 def test_a_long_text_goes_to_a_blob_by_itself_and_comes_back():
-    """A12: the checkpoint stays small; equal content is stored once."""
+    """MISSION A12: the checkpoint stays small; equal content is stored once."""
     long = "ü" * 40_000
     graph = Graph("long", state=Letter)
 
@@ -256,25 +262,64 @@ def test_a_long_text_goes_to_a_blob_by_itself_and_comes_back():
     assert BlobUse.objects.filter(run=run).count() == Blob.objects.count()
 
 
-def test_a_state_over_the_hard_limit_fails_the_run_naming_size_and_limit(settings):
-    """D7"""
+def test_a_state_over_the_hard_limit_fails_the_run_naming_run_size_and_limit(settings):
+    """D7: of the step that is too large nothing is written; the state is that of the step before."""
     settings.DURABLEWEB = {**settings.DURABLEWEB, "value_limit_bytes": 100_000}
     graph = Graph("too much")
 
+    @graph.node(then="fill")
+    def begin(run, state):
+        state["begun"] = True
+
     @graph.node
     def fill(run, state):
+        state["long"] = "y" * 50_000
         state["many"] = ["x" * 100] * 2_000
 
     with registered(graph):
         run = start("too much", {})
         drive(run)
-    assert (run.status, run.error_kind) == ("failed", "bad_state")
-    assert "100,000" in run.error and "fill" in run.error
-    assert run.state_at() == {}
+    assert (run.status, run.error_kind, run.step) == ("failed", "bad_state", 1)
+    size = re.search(r"is ([\d,]+) bytes, the limit is 100,000", run.error)
+    assert size and int(size[1].replace(",", "")) > 200_000
+    assert str(run.pk) in run.error and "node 'fill'" in run.error
+    assert run.state_at() == {"begun": True}
+    assert kinds(run) == ["start", "claim", "step", "fail"]
+    assert first_bad_row(run) is None
+
+
+@pytest.mark.parametrize("kind", ["read", "write"])
+def test_a_result_over_the_hard_limit_fails_its_entry_naming_key_size_and_limit(kind, settings):
+    """D7, of a single value: nothing of it is stored, and a write is not made again. The error stands at its run."""
+    settings.DURABLEWEB = {**settings.DURABLEWEB, "value_limit_bytes": 100_000}
+    made = []
+
+    @tool(kind=kind)
+    def fetch() -> str:
+        made.append(1)
+        return "x" * 200_000
+
+    graph = Graph(f"too long {kind}")
+
+    @graph.node(retry=Retry(attempts=3, first=0))
+    def load(run, state):
+        state["text"] = run.call(fetch, key="the text")
+
+    with registered(graph):
+        run = start(f"too long {kind}", {})
+        drive(run)
+    entry = run.entries.get()
+    assert (run.status, run.step, made, entry.status, entry.result) == ("failed", 0, [1], "failed", None)
+    for named in ("the text", "200,002 bytes", "100,000"):
+        assert named in run.error, run.error
+    assert not Blob.objects.exists() and first_bad_row(run) is None
 
 
 def test_a_blob_that_is_gone_from_storage_fails_the_run_naming_run_key_and_size():
-    """D7: nothing half written, and the run is repairable."""
+    """D7: nothing half written, and nothing of what was there before is lost to who looks for the cause.
+
+    There is no verb of repair, so that such a run could go on is not shown.
+    """
     graph = Graph("missing blob", state=Letter)
 
     @graph.node(then="read")
@@ -289,11 +334,14 @@ def test_a_blob_that_is_gone_from_storage_fails_the_run_naming_run_key_and_size(
         first = claim(run)
         first.most_steps = 1
         first.run()
+        before = kinds(run)
         storages["default"].delete(Blob.objects.get(size=50_000).storage_name)
         assert claim(run, "w2") is None
     run.refresh_from_db()
     assert (run.status, run.error_kind) == ("failed", "bad_state")
     assert str(run.pk) in run.error and "$.text" in run.error and "50,000" in run.error
+    assert (run.step, run.node, kinds(run)) == (1, "read", [*before, "claim", "fail"])
+    assert not run.entries.exists() and first_bad_row(run) is None
 
 
 def test_the_fast_tree_and_the_stored_tree_are_the_same_when_nothing_is_long():
@@ -303,12 +351,12 @@ def test_the_fast_tree_and_the_stored_tree_are_the_same_when_nothing_is_long():
 
 
 def test_a_blank_id_or_key_is_refused_by_the_database_too():
-    """E9"""
+    """E9. Which blanks beyond ASCII a database knows depends on its locale; in code all are refused (test_steps.py)."""
     from django.db import DatabaseError
 
     with registered(trivial):
         run = start("trivial", {"left": 1})
-    for changes in ({"key": " "}, {"graph": " "}, {"status": "asleep"}, {"wake_at": None}):
+    for changes in [{name: blank} for name in ("key", "graph") for blank in ("", " ", "\t\n\r\v\f")]:
         with pytest.raises(DatabaseError):
             Run.objects.filter(pk=run.pk).update(**changes)
 

@@ -60,7 +60,7 @@ def test_the_command_stops_after_so_many_steps_and_hands_the_run_back():
     assert tick("--steps", "2") == "2 steps done\n"
     run.refresh_from_db()
     assert (run.status, run.step, run.leased_by, run.silent) == ("running", 2, None, 0)
-    assert tick() == "1 steps done\n"
+    assert tick() == "1 step done\n"
 
 
 @pytest.mark.parametrize(

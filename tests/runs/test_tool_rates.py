@@ -123,7 +123,7 @@ def test_a_short_wait_is_waited_in_place(monkeypatch):
 
 
 def test_waiting_clears_no_suspicion_a_run_that_kills_its_workers_ends_as_poison():
-    """E9: else one death would follow the other for ever, a turn between each two."""
+    """R3: else one death would follow the other for ever, a turn between each two."""
     run = start(texting, {"log": ["a"]})
     for number in range(3):
         for _ in range(3):  # it may first have to be recovered, and to wait as a suspect

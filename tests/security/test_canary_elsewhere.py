@@ -1,4 +1,4 @@
-"""O4, A15, on the paths that came later: waits, children, compensations, migrations, schedules, filters, parts.
+"""O4, MISSION A15, on later paths: waits, children, compensations, migrations, schedules, filters, parts.
 
 As in test_canary.py everything that could have been kept is searched after each test.
 """

@@ -50,10 +50,8 @@ def rows() -> dict[str, int]:
 
 
 def one_line(err: str) -> str:
-    """The line itself; argparse puts its usage before it."""
     assert "Traceback" not in err
-    *usage, line = err.strip().splitlines()
-    assert not usage or usage[0].startswith("usage:"), err
+    (line,) = err.strip().splitlines()
     assert len(line) < 2_000
     assert line.isprintable(), line
     return line
@@ -144,7 +142,12 @@ def test_start_refuses_a_graph_a_key_or_a_person_that_is_none(say: Any, person: 
         (["letters", "--key", "a\x00b"], "NUL"),
         (["letters", "--key", "a\udcffb"], "surrogates"),
         (["letters", "--key", "taken"], "another input"),
+        (["letters", "--key", "\u200b"], "--key: Write it so that"),
+        (["letters", "--key", "\u3164"], "--key: Write it so that"),
+        (["letters", "--key", "a\nb"], "--key: Write it so that"),
+        (["letters", "--key", "a\x01b"], "--key: Write it so that"),
         (["letters", "--by", "nobody"], "nobody"),
+        (["letters", "--by", ""], "--by: there is no active user ''."),
         (["letters", "--by", "gone"], "gone"),
         (["letters", "--by", "no\x00body"], "--by"),
         (["letters", "--by", "no\udcffbody"], "--by"),
@@ -166,6 +169,17 @@ def test_a_run_that_is_not_there_is_named(say: Any, run: Run) -> None:
             code, out, err = say(command, name, *options)
             assert (code, out) == (1, ""), (command, name[:50])
             assert "no run" in one_line(err), (command, name[:50])
+    assert "the last six or more digits are taken" in say("show", str(run.pk)[:8])[2]
+    for command, did in (
+        ("cancel", "cancelled"),
+        ("keep", "kept"),
+        ("erase", "erased"),
+        ("migrate_run", "migrated"),
+    ):
+        assert (
+            say(command, run.pk, "--reason", "")[2] == f"CommandError: --reason: Say why the run is {did}.\n"
+        )
+    assert "--by: there is no active user ''." in say("erase", run.pk, "--reason", "x", "--by", "")[2]
     for options in ([], ["--reason", ""], ["--reason", "  \n"], ["--reason", "x" * 100_000]):
         code, out, err = say("cancel", run.pk, *options)
         assert (code > 0, out) == (True, "")
@@ -180,6 +194,7 @@ def test_a_run_that_has_ended_is_not_cancelled(say: Any, run: Run) -> None:
     assert (code, out) == (1, "")
     assert "is cancelled" in one_line(err)
     assert rows() == before
+    assert say("erase", run.pk, "--reason", "x")[1] == f"{run.pk} letters erased: 1 run\n"
 
 
 def test_an_account_without_a_name_acts_by_its_number(say: Any, run: Run, monkeypatch: Any) -> None:
@@ -258,8 +273,30 @@ def test_other_commands_refuse_numbers_and_words_that_are_none(say: Any, run: Ru
         one_line(err)
     for graph in ("nonsense", "a\x00b", "a\udcffb", TERMINAL):
         code, out, _err = say("list", "--graph", graph)
-        assert (code, out) == (0, "No such runs. `manage.py start GRAPH` makes one.\n")
+        assert (code, out.startswith("No such runs, and no graph '")) == (0, True)
+        assert "is served here. Known graphs: " in one_line(out)
+    assert say("list", "--graph", "parcel")[1] == "No such runs. `manage.py start GRAPH` makes one.\n"
     assert rows() == before
+
+
+def test_a_signal_is_refused_in_the_words_that_were_typed(say: Any, run: Run) -> None:
+    before = rows()
+    for words, told in (
+        (["", "--key", "a"], "NAME: signal '': a name has 1 to 120 characters."),
+        (["paid", "--key", ""], "--key: Give 1 to 200 characters"),
+        (["paid", "--key", "\u2063"], "--key: Write it so that"),
+        (["pa\x1bid"], "NAME: Write it so that"),
+    ):
+        code, out, err = say("signal", run.pk, *words)
+        assert (code, out) == (1, ""), words
+        assert one_line(err).startswith(f"CommandError: {told}"), (words, err)
+        assert err.count("characters") == 1, err
+    assert rows() == before
+
+
+def test_the_usage_is_told_where_help_is_asked_for(say: Any) -> None:
+    code, out, err = say("list", "--help")
+    assert (code, err) == (0, "") and out.startswith("usage: manage.py list")
 
 
 def test_what_can_be_stored_is_shown_without_taking_over_the_terminal(say: Any) -> None:

@@ -12,17 +12,16 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError
 from django.test import Client
 
+from approvals.bulk import Pick
 from approvals.forms.values import same
 from approvals.models import Activity, Approval, Decision
 from runs import start
 from runs.core import codec
-from runs.engine import boundaries
 from runs.models import LedgerEntry, Run
-from runs.testing.process import die, in_child
 from tests.approvals.browser_post import posted_by
 from tests.approvals.cases import answer_of, ask, told
 from tests.approvals.pages import as_person, press
-from tests.runs.driving import claim, drive, pass_lease, pass_time
+from tests.runs.driving import drive, killed_at, pass_lease, pass_time
 from tests.security.letters import posted, waiting_letter
 from tests.security.test_routes import FORM, RULES, unmoved
 
@@ -42,21 +41,11 @@ def client(ada: Any) -> Client:
     return as_person(ada)
 
 
-def killed_at(run: Run, boundary: str) -> None:
-    """A worker claims the run and is killed there; its lease runs out."""
-
-    def work(_tell: Any) -> None:
-        boundaries.on_boundary = lambda name: die() if name == boundary else None
-        claimed = claim(run, "doomed")
-        assert claimed is not None, "there is nothing to claim"
-        claimed.run()
-
-    assert in_child(work).killed, f"nothing reached {boundary!r}"
-    pass_lease()
-
-
 def test_after_a_rejection_no_kill_brings_the_effect_back(client: Client, run: Run) -> None:
-    """A1: once before the node saw it, and once when it was about to commit."""
+    """A1: once before the node saw it, and once when it was about to commit.
+
+    Without the page, and on both databases: tests/approvals/test_runs_go_on.py.
+    """
     approval = Approval.objects.get(run=run)
     press(client, approval, "reject", reason="Wrong address.")
     pass_time(10)
@@ -140,7 +129,10 @@ def test_without_a_person_there_is_no_decision(run: Run, settings: Any) -> None:
 
 @pytest.mark.parametrize("role", ["by", "on_behalf_of"])
 def test_nobody_decides_for_themselves_on_any_path(role: str, ada: Any, bob: Any) -> None:
-    """A4: page, with another's form; command; and no taking over, though they are of the group that may."""
+    """A4: page, with another's form; many at once; command; and no taking over, though of the group that may.
+
+    There is no decision over the API, by a link or in the admin.
+    """
     run = start("letters", {}, **{role: ada})
     drive(run)
     approval = Approval.objects.get(run=run)
@@ -153,14 +145,13 @@ def test_nobody_decides_for_themselves_on_any_path(role: str, ada: Any, bob: Any
         answer = mine.post(f"{approval.get_absolute_url()}decision/", entries.urlencode(), content_type=FORM)
         assert answer.status_code == 403
         with pytest.raises(CommandError, match="four eyes"):
-            payload = {"payload": "{}"} if verdict == "nothing" else {}
-            given = {
-                "verdict": "approve" if verdict == "edit" else verdict,
-                "by": "ada",
-                "reason": "x",
-                **payload,
-            }
-            call_command("decide", str(approval.pk), **given)
+            given = {"payload": json.dumps(approval.payload | {"copies": 8})} if verdict == "edit" else {}
+            call_command("decide", str(approval.pk), verdict=verdict, by="ada", reason="x", **given)
+    bulk = f"/inbox/bulk/?pick={Pick(approval.pk, approval.revision)}"
+    entries = posted_by(theirs.get(bulk).content.decode(), form_id="bulk")
+    entries["verdict"] = "approve"
+    said = mine.post("/inbox/bulk/", entries.urlencode(), content_type=FORM).content.decode()
+    assert "0 approved, 1 not" in said, said
     assert mine.post(f"{approval.get_absolute_url()}claim/").status_code == 403
     assert not Decision.objects.exists()
     press(theirs, approval)
@@ -341,7 +332,11 @@ def test_each_press_leaves_exactly_one_row_in_the_trail(client: Client, bob: Any
 def test_a_change_and_its_row_stand_or_fall_together(
     client: Client, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A16: the verb writes the row, in the transaction of the change."""
+    """A16: the verb writes the row, in the transaction of the change.
+
+    Killed, or failed by the database, at each of its statements, on both databases: tests/runs/test_faults.py, where
+    approvals' verbs are a family, and the trail is looked through afterwards.
+    """
     approval = Approval.objects.get(run=run)
     client.raise_request_exception = False
 

@@ -1,4 +1,4 @@
-"""A15: secrets from the environment, from files and from a function; each is given to tools, and kept out of rows."""
+"""MISSION A15: secrets from the environment, files and a function; tools are given them, rows never hold them."""
 
 from __future__ import annotations
 

@@ -9,23 +9,22 @@ from typing import Any  # a payload is any JSON
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from approvals.forms.values import NotJson, parse_json
 from approvals.models import Approval, Decision
 from approvals.said import AS_PROPOSED
 from approvals.stages import FIRST, stages_of
 from approvals.words import VERDICTS
-from runs.command_line import one_line, shell, visible
+from runs.command_line import OneLineCommand, one_line, shell, visible
 from runs.core.words import is_storable
-from runs.errors import Invalid, Refusal
 
 
-class Command(BaseCommand):
+class Command(OneLineCommand):
     help = "Decide an approval for a person. Whoever may use this shell is trusted; the trail names them too."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("approval", help="its id, or the last digits of it")
+        parser.add_argument("approval", help="its id, or the last six or more digits of it")
         parser.add_argument("--verdict", required=True, help=" | ".join(VERDICTS))
         parser.add_argument("--by", required=True, metavar="USER", help="user name of who decides")
         parser.add_argument(
@@ -38,7 +37,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
+        with self.one_line_errors():
             decision = _approval(options["approval"]).decide(
                 by=_person(options["by"]),
                 verdict=options["verdict"],
@@ -50,8 +49,6 @@ class Command(BaseCommand):
                 signed_in=shell(),
                 password=getpass.getpass(f"Password of {options['by']}: ") if options["sign"] else None,
             )
-        except Refusal as refusal:
-            raise CommandError(_told(refusal)) from refusal
         self.stdout.write(json.dumps(_as_json(decision)) if options["json"] else visible(_as_text(decision)))
 
 
@@ -59,7 +56,9 @@ def _approval(text: str) -> Approval:
     found = list(Approval.objects.called(text)[:6])
     if not found:
         raise CommandError(
-            one_line(f"There is no approval {text[:80]}; give its id, or the last six digits of it.")
+            one_line(
+                f"There is no approval {text[:80]!r}; give its id, or the last six or more digits of it."
+            )
         )
     if len(found) > 1:
         raise CommandError(
@@ -71,7 +70,7 @@ def _approval(text: str) -> Approval:
 def _person(username: str) -> User:
     person = get_user_model().objects.filter(username=username).first() if is_storable(username) else None
     if person is None:
-        raise CommandError(one_line(f"There is no user {username}; --by wants a user name."))
+        raise CommandError(one_line(f"There is no user {username!r}; --by wants a user name."))
     return person
 
 
@@ -90,12 +89,6 @@ def _payload(text: str | None) -> Any:
         raise CommandError("--payload: this is no UTF-8 text.") from error
     except NotJson as error:
         raise CommandError(f"--payload is no JSON: {error}") from error
-
-
-def _told(refusal: Refusal) -> str:
-    if isinstance(refusal, Invalid) and len(refusal.fields) > 1:
-        return one_line("; ".join(f"{path}: {' '.join(faults)}" for path, faults in refusal.fields.items()))
-    return one_line(refusal.message)
 
 
 def _as_json(decision: Decision) -> dict[str, Any]:

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple  # options are whatever the command line give
 
 from django.conf import settings
 from django.contrib.auth.models import Group, Permission, User
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import transaction
+
+from runs.command_line import OneLineCommand
 
 KEPT = "demo-people.json"
 
@@ -39,7 +41,7 @@ PEOPLE = (
 )
 
 
-class Command(BaseCommand):
+class Command(OneLineCommand):
     help = "Makes the demo people (pm, ops, auditor, requester) and prints how each signs in."
 
     def handle(self, *args: Any, **options: Any) -> None:

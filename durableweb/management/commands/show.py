@@ -5,25 +5,24 @@ from __future__ import annotations
 import argparse
 from typing import Any  # states, requests and results are any JSON
 
-from django.core.management.base import BaseCommand
 from django.db.models import Count
 
 from approvals.models import Approval, Decision
-from runs.command_line import about_a_run, as_json, one_line_errors, visible
+from runs.command_line import OneLineCommand, about_a_run, as_json, visible
 from runs.core import codec
 from runs.core.errors import DurableError
 from runs.engine import blobs
 from runs.models import LedgerEntry, Run, Signal
 
 
-class Command(BaseCommand):
+class Command(OneLineCommand):
     help = "Shows a run: where it stands, its state, every checkpoint, its ledger and its approvals."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         about_a_run(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with one_line_errors():
+        with self.one_line_errors():
             run = Run.objects.named(options["run"])
         told = _run(run)
         self.stdout.write(as_json(told) if options["json"] else _text(told))

@@ -14,12 +14,13 @@ from typing import Any, NoReturn  # options are whatever the command line gives
 
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from durableweb.management.commands.demo import passwords
 from durableweb.processes import Part, end_all
+from runs.command_line import OneLineCommand
 
 HOST = "127.0.0.1"
 GRACE_SECONDS = 3.0
@@ -37,7 +38,7 @@ REFUND_INPUT = {"order": "B-4", "request": "The sofa does not fit through our do
 PROVIDER = "REFUND_PROVIDER_URL"
 
 
-class Command(BaseCommand):
+class Command(OneLineCommand):
     help = "Migrates the database, makes the demo, and runs pages and worker until Ctrl-C."
     parts: tuple[Part, ...] = ()
     _home = Path(settings.HOME)
@@ -47,7 +48,11 @@ class Command(BaseCommand):
         parser.add_argument("--no-demo", action="store_true", help="make no demo people and start no runs")
 
     def handle(self, *args: Any, port: int, no_demo: bool, **options: Any) -> None:
-        for name in (signal.SIGTERM, signal.SIGHUP):
+        for name in (
+            signal.SIGTERM,
+            signal.SIGHUP,
+            signal.SIGINT,
+        ):  # a shell starts what has a & with SIGINT ignored
             signal.signal(name, _as_interrupt)
         try:
             self._refuse_taken(port)

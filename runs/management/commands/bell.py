@@ -7,13 +7,12 @@ import signal
 from contextlib import suppress
 from typing import Any  # options are whatever the command line gives
 
-from django.core.management.base import BaseCommand
-
+from runs.command_line import OneLineCommand
 from runs.work.bell import ANEW_SIGNAL, Bell
 from runs.work.with_parent import end_with_parent
 
 
-class Command(BaseCommand):
+class Command(OneLineCommand):
     help = "Rings for the cluster whenever a run is due; `manage.py work` starts it."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

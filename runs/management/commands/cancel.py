@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any  # options are whatever the command line gives
 
-from django.core.management.base import BaseCommand
-
-from runs.command_line import about_a_run, as_json, one_line_errors, shell
+from runs.command_line import OneLineCommand, about_a_run, as_json, shell
 from runs.models import Run
 
 
-class Command(BaseCommand):
+class Command(OneLineCommand):
     help = "Cancels a live run, whoever drives it. Open questions close; an open write is left in doubt."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -21,7 +19,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with one_line_errors():
+        with self.one_line_errors():
             run = Run.objects.named(options["run"])
             run.cancel(shell(), options["reason"], compensate=options["compensate"])
         told = {"id": str(run.id), "status": run.status, "ending": run.ending, "reason": options["reason"]}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any  # options are whatever the command line gives
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
-from runs.command_line import as_json, one_line, visible
+from runs.command_line import OneLineCommand, as_json, number_of, one_line, visible
 from runs.engine.checking import IDS_TOLD, Report, Version, check_graphs
 
 
-class Command(BaseCommand):
+class Command(OneLineCommand):
     help = "Says which live runs this code would strand, before it is deployed: run it with the new code."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -54,4 +54,4 @@ def _lines(report: Report) -> list[str]:
 
 
 def _runs(one: Version) -> str:
-    return f"{one.graph} version {one.version}: {one.runs} live {'run' if one.runs == 1 else 'runs'}"
+    return f"{one.graph} version {one.version}: {number_of(one.runs, 'live run')}"

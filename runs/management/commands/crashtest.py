@@ -6,16 +6,16 @@ import argparse
 from typing import Any  # options are whatever the command line gives
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from runs import registry
-from runs.command_line import as_json, given_json, one_line, one_line_errors, visible
+from runs.command_line import OneLineCommand, as_json, given_json, one_line, visible
 from runs.core.graph import Graph
 from runs.engine.starting import prepare
 from runs.testing import throw_away
 
 
-class Command(BaseCommand):
+class Command(OneLineCommand):
     help = (
         "Runs a graph once unharmed, then once for each durable boundary at which its process is killed (SIGKILL), in a"
         " database of its own that is thrown away. The tools are really called."
@@ -50,7 +50,7 @@ class Command(BaseCommand):
         asked = {name: options[name] for name in ("graph", "kills", "stand_ins")}
         asked |= {name: given_json(options[name], f"--{name}") for name in ("input", "answers")}
         _check_answers(asked["answers"])
-        with one_line_errors():
+        with self.one_line_errors():
             graph = registry.get(options["graph"])
             prepare(graph, asked["input"])
         try:
@@ -76,7 +76,10 @@ def _check_answers(answers: Any) -> None:
 
 def _check_writes(graph: Graph, place: str, really: bool) -> None:
     """Where debug is off, the tools are those of a real installation, with its secrets."""
-    replaced = throw_away.stand_ins(place) if place else {}
+    try:
+        replaced = throw_away.stand_ins(place) if place else {}
+    except throw_away.Failed as failed:
+        raise CommandError(one_line(f"--stand-ins: {failed}")) from failed
     writes = sorted({made.name for made in registry.tools_of(graph) if made.write} - replaced.keys())
     if writes and not (really or settings.DEBUG or settings.TESTING):
         raise throw_away.Failed(

@@ -5,14 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any  # options are whatever the command line gives
 
-from django.core.management.base import BaseCommand
-
-from runs.command_line import about_a_run, as_json, one_line_errors, person_named, shell
+from runs.command_line import OneLineCommand, about_a_run, as_json, number_of, person_named, shell
 from runs.engine import erasing
 from runs.models import Run, Tombstone
 
 
-class Command(BaseCommand):
+class Command(OneLineCommand):
     help = "Erases an ended run and its family: what they were about goes for ever, a tombstone remains."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -20,9 +18,9 @@ class Command(BaseCommand):
         parser.add_argument("--by", help="user name of who asked for it; left out, the user of the shell")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with one_line_errors():
+        with self.one_line_errors():
             by = shell()
-            if options["by"]:
+            if options["by"] is not None:
                 by = f"user {person_named(options['by']).get_username()} ({by})"
             run = Run.objects.named(options["run"])
             stone = run.erase(options["reason"], by)
@@ -32,5 +30,5 @@ class Command(BaseCommand):
         family = Run.objects.filter(root=run.root).count()
         told = {"id": str(run.root), "runs": family, "by": stone.by, "at": stone.at, "reason": stone.reason}
         self.stdout.write(
-            as_json(told) if options["json"] else f"{run.root} {run.graph} erased: {family} runs"
+            as_json(told) if options["json"] else f"{run.root} {run.graph} erased: {number_of(family, 'run')}"
         )

@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any  # options are whatever the command line gives
 
-from django.core.management.base import BaseCommand
-
-from runs.command_line import about_a_run, as_json, one_line_errors, shell
+from runs.command_line import OneLineCommand, about_a_run, as_json, shell
 from runs.models import Run
 
 
-class Command(BaseCommand):
+class Command(OneLineCommand):
     help = "Keeps a run and its family: they are neither erased nor archived until they are released."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -19,7 +17,7 @@ class Command(BaseCommand):
         parser.add_argument("--release", action="store_true", help="let it be erased and archived again")
 
     def handle(self, *args: Any, release: bool, **options: Any) -> None:
-        with one_line_errors():
+        with self.one_line_errors():
             run = Run.objects.named(options["run"])
             act = run.release_keep if release else run.keep
             act(options["reason"], shell())

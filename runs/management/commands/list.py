@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any  # options are whatever the command line gives
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
-from runs.command_line import as_json
+from runs import registry
+from runs.command_line import OneLineCommand, as_json, one_line
 from runs.core.words import is_storable
 from runs.models import Run
 from runs.models.statuses import STATUSES
@@ -15,7 +16,7 @@ from runs.models.statuses import STATUSES
 MOST = 10_000
 
 
-class Command(BaseCommand):
+class Command(OneLineCommand):
     help = "Lists runs, the newest first."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -30,7 +31,7 @@ class Command(BaseCommand):
         runs = Run.objects.order_by("-id")
         if options["status"]:
             runs = runs.filter(status=options["status"])
-        if options["graph"]:
+        if options["graph"] is not None:
             runs = runs.filter(graph=options["graph"]) if is_storable(options["graph"]) else runs.none()
         found = list(runs[: options["limit"]])
         if options["json"]:
@@ -39,7 +40,15 @@ class Command(BaseCommand):
         for run in found:
             self.stdout.write(f"{run.id}  {run.status:<10}  {run.graph}  at {run.node}, step {run.step}")
         if not found:
-            self.stdout.write("No such runs. `manage.py start GRAPH` makes one.")
+            self.stdout.write(_none_of(options["graph"]))
+
+
+def _none_of(graph: str | None) -> str:
+    known = {one.name for one in registry.served()}
+    if graph is None or graph in known:
+        return "No such runs. `manage.py start GRAPH` makes one."
+    names = ", ".join(sorted(known)) or "none"
+    return one_line(f"No such runs, and no graph {graph!r} is served here. Known graphs: {names}.")
 
 
 def _told(run: Run) -> dict[str, Any]:

@@ -5,20 +5,18 @@ from __future__ import annotations
 import argparse
 from typing import Any  # options are whatever the command line gives
 
-from django.core.management.base import BaseCommand
-
-from runs.command_line import about_a_run, as_json, one_line_errors, shell
+from runs.command_line import OneLineCommand, about_a_run, as_json, shell
 from runs.models import Run
 
 
-class Command(BaseCommand):
+class Command(OneLineCommand):
     help = "Migrates a live run now, whoever drives it, to the newest version that this code can take it to."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         about_a_run(parser, reason="why; it stands in the trail")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with one_line_errors():
+        with self.one_line_errors():
             run = Run.objects.named(options["run"])
             before = run.version
             run.migrate(by=shell(), reason=options["reason"])

@@ -8,13 +8,14 @@ from typing import Any  # options are whatever the command line gives
 
 from django_q.management.commands import qcluster
 
+from runs.command_line import OneLineCommand
 from runs.work import tasks
 from runs.work.with_parent import end_forks_with_parent, end_with_parent
 
 GENERATIONS = 2  # the sentinel; then its workers, monitor and pusher
 
 
-class Command(qcluster.Command):
+class Command(OneLineCommand, qcluster.Command):
     help = "Starts the pool of worker processes; `manage.py work` does it for you, and rings the bells."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import argparse
 from typing import Any  # options are whatever the command line gives
 
-from django.core.management.base import BaseCommand
-
-from runs.command_line import about_a_run, as_json, given_json, one_line_errors, shell, visible
+from runs.command_line import (
+    OneLineCommand,
+    about_a_run,
+    as_json,
+    given_json,
+    shell,
+    visible,
+)
 from runs.models import Run
 
 
-class Command(BaseCommand):
+class Command(OneLineCommand):
     help = "Sends a signal to a live run. It is kept until a node waits for one of that name."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -22,7 +27,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         payload = given_json(options["payload"], "--payload")
-        with one_line_errors():
+        with self.one_line_errors():
             run = Run.objects.named(options["run"])
             signal = run.signal(options["name"], payload, key=options["key"], by=shell())
             run.refresh_from_db()

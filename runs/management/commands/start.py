@@ -6,16 +6,16 @@ import argparse
 import time
 from typing import Any  # options are whatever the command line gives
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
-from runs.command_line import as_json, given_json, one_line, one_line_errors, person_named
+from runs.command_line import OneLineCommand, as_json, given_json, one_line, person_named
 from runs.engine.starting import start
 from runs.models import Run
 
 POLL_SECONDS = 0.1
 
 
-class Command(BaseCommand):
+class Command(OneLineCommand):
     help = (
         "Starts a run of a graph, or finds the one that was started under the same key with the same input."
     )
@@ -32,8 +32,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         given = given_json(options["input"], "--input")
-        by = person_named(options["by"]) if options["by"] else None
-        with one_line_errors():
+        by = person_named(options["by"]) if options["by"] is not None else None
+        with self.one_line_errors():
             run = start(options["graph"], given, key=options["key"], by=by)
         if options["wait"]:
             run = self._wait(run)

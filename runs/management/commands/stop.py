@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any  # options are whatever the command line gives
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from runs import registry
-from runs.command_line import as_json, one_line_errors, shell
+from runs.command_line import OneLineCommand, as_json, number_of, shell
 from runs.models import GraphStop, Run
 
 
-class Command(BaseCommand):
+class Command(OneLineCommand):
     help = "From now on no worker takes a run of the graph, within two seconds; what is being driven goes on."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -22,7 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, graph: str, reason: str, lift: bool, **options: Any) -> None:
-        with one_line_errors():
+        with self.one_line_errors():
             if lift:
                 GraphStop.objects.lift(graph)
             else:
@@ -30,7 +30,9 @@ class Command(BaseCommand):
                 GraphStop.objects.stop(graph, shell(), reason)
         told = {"graph": graph, "stopped": not lift, "live": Run.objects.live().filter(graph=graph).count()}
         state = "goes on" if lift else "is stopped"
-        self.stdout.write(as_json(told) if options["json"] else f"{graph} {state}: {told['live']} live runs")
+        self.stdout.write(
+            as_json(told) if options["json"] else f"{graph} {state}: {number_of(told['live'], 'live run')}"
+        )
 
 
 def _must_be_known(graph: str) -> None:

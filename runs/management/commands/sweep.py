@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any  # options are whatever the command line gives
 
-from django.core.management.base import BaseCommand
-
-from runs.command_line import as_json
+from runs.command_line import OneLineCommand, as_json, number_of
 from runs.engine import sweeping
 
 
-class Command(BaseCommand):
+class Command(OneLineCommand):
     help = (
         "Deletes blobs that nobody refers to or wanted for a day, and files of blobs that were left behind."
     )
@@ -21,5 +19,6 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         told = {"blobs": sweeping.sweep_rows(), "files": sweeping.sweep_files()}
-        line = f"{told['blobs']} blobs collected, {told['files']} files without a blob deleted"
+        blobs, files = number_of(told["blobs"], "blob"), number_of(told["files"], "file")
+        line = f"{blobs} collected, {files} without a blob deleted"
         self.stdout.write(as_json(told) if options["json"] else line)

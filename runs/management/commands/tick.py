@@ -7,13 +7,14 @@ import json
 import signal
 from typing import Any  # options are whatever the command line gives
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from runs.command_line import OneLineCommand, number_of
 from runs.engine.shift import Shift
 from runs.work.tick import SECONDS
 
 
-class Command(BaseCommand):
+class Command(OneLineCommand):
     help = "Claims and drives due runs in this process, for a bounded time, and ends when nothing is due."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -34,4 +35,4 @@ class Command(BaseCommand):
         self._say(shift.work(), options["json"])
 
     def _say(self, steps: int, as_json: bool) -> None:
-        self.stdout.write(json.dumps({"steps": steps}) if as_json else f"{steps} steps done")
+        self.stdout.write(json.dumps({"steps": steps}) if as_json else f"{number_of(steps, 'step')} done")

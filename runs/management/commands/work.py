@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any  # options are whatever the command line gives
 
-from django.core.management.base import BaseCommand
-
+from runs.command_line import OneLineCommand
 from runs.work.supervisor import Supervisor
 
 
-class Command(BaseCommand):
+class Command(OneLineCommand):
     help = (
         "Runs the worker processes and the bell of this machine until SIGTERM or Ctrl-C; a second one kills."
     )

@@ -1,0 +1,64 @@
+"""People in sentences: on pages by their full name, where there is one; in trail, log and commands by the user name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from django.contrib.auth import get_user_model
+from django.utils.functional import lazy
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+    from django.http import HttpRequest, HttpResponseBase
+
+# On a page: the full names that were looked up for it, "" for who has none; None elsewhere.
+_known: ContextVar[dict[str, str] | None] = ContextVar("known_names", default=None)
+
+
+@contextmanager
+def _knowing(names: dict[str, str] | None) -> Iterator[None]:
+    before = _known.set(names)
+    try:
+        yield
+    finally:
+        _known.reset(before)
+
+
+def by_user_name() -> AbstractContextManager[None]:
+    """What is written meanwhile names people by their user names, also on a page."""
+    return _knowing(None)
+
+
+class FullNamesMiddleware:
+    """A page looks each person up once."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        with _knowing({}):
+            return self.get_response(request)
+
+
+def full_names(names: Sequence[str]) -> list[str]:
+    """How a page calls those who have these user names; a group, or who is gone, by that name."""
+    known = _known.get()
+    if known is None:
+        return list(names)
+    if unknown := [name for name in names if name not in known]:
+        people = get_user_model().objects.filter(username__in=unknown)
+        known.update(dict.fromkeys(unknown, ""))
+        known.update({one.get_username(): one.get_full_name() for one in people})
+    return [known[name] or name for name in names]
+
+
+def _called(one: User) -> str:
+    return one.get_username() if _known.get() is None else one.get_full_name() or one.get_username()
+
+
+# As parts of a sentence, when it is read.
+someone = lazy(_called, str)
+everyone = lazy(full_names, list)

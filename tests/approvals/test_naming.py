@@ -1,0 +1,60 @@
+"""One way of naming a person: pages have the full name, where there is one; trail, commands and JSON the user name."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from approvals.models import Activity, Approval
+from runs.models import Run
+from tests.approvals.cases import ask, waiting_run
+from tests.approvals.pages import as_person, page_of, press
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def mara(person):
+    mara = person("mara", "pm")
+    mara.first_name, mara.last_name = "Mara", "Lind"
+    mara.save()
+    return mara
+
+
+def test_who_was_first_has_one_name_on_pages_and_another_in_trail_and_command(ada, mara):
+    approval = ask()
+    client = as_person(ada)
+    before = page_of(client, approval)
+    approval.decide(by=mara, verdict="reject", reason="Too dear")
+    late = press(client, approval, html=before)
+    assert late.status_code == 409
+    for page in (late.content.decode(), page_of(client, approval)):
+        assert "Mara Lind rejected this" in page and "mara rejected" not in page
+    assert "mara rejected this" in Activity.objects.get(approval=approval, kind="refused").text
+    with pytest.raises(CommandError, match="mara rejected this"):
+        call_command("decide", str(approval.pk), "--verdict", "approve", "--by", "ada")
+
+
+def test_who_is_asked_and_who_has_it_are_named_alike(ada, eve, mara):
+    approval = ask(reviewers=("mara",))
+    Run.objects.filter(pk=approval.run_id).update(created_by=eve)
+    assert (
+        "Waiting for Mara Lind to answer" in as_person(eve).get(f"/runs/{approval.run_id}/").content.decode()
+    )
+    approval.decide(by=mara, verdict="approve")
+    page = as_person(eve).get(f"/runs/{approval.run_id}/").content.decode()
+    assert "Mara Lind" in page and "by mara" not in page
+    held = ask()
+    held.claim(mara)
+    refused = as_person(ada).post(f"/approvals/{held.pk}/claim/")
+    assert refused.status_code == 409 and "Mara Lind has this" in refused.content.decode()
+    assert Approval.objects.get(pk=held.pk).assignee == mara
+
+
+def test_who_cancelled_a_run_is_named_on_its_page(olga):
+    olga.first_name = "Olga"
+    olga.save()
+    run = ask(run=waiting_run(created_by=olga)).run
+    run.cancel("user olga (shell of root)", "ordered twice")
+    page = as_person(olga).get(f"/runs/{run.pk}/").content.decode()
+    assert "Cancelled by Olga (shell of root): ordered twice" in page
