@@ -242,7 +242,9 @@ class LedgerEntry(models.Model):
         """Undo an answer that nothing has taken; "open", or "expired" when its deadline has passed meanwhile."""
         if self.settles_id is not None:
             raise Conflict(_("A settlement cannot be undone: the call it speaks of is settled."))
-        if run.ended or run.ending or run.step + 1 != self.step:
+        if run.ended or run.ending:
+            raise Conflict(told(_("Too late to undo: run %(run)s has ended."), run=run.short_id))
+        if run.step + 1 != self.step:
             raise Conflict(told(_("Too late to undo: run %(run)s has left that step."), run=run.short_id))
         changed = LedgerEntry.objects.filter(pk=self.pk, status=DONE, taken_at=None).update(
             status=OPEN,
