@@ -43,14 +43,14 @@ class Turns:
 
 
 def write_until(end: float, diary: Path) -> dict[str, int]:
-    """Start runs; cancel every fourth, and drive the others to their end. How many of each."""
+    """Start runs; cancel every fourth, and drive the others to their end: at least one of each. How many of each."""
     from runs import start
     from runs.engine.claim import Claimer
     from runs.engine.drive import Drive
     from tests.acceptance.graphs import Diary
 
     claimer, ends = Claimer(f"writer {os.getpid()}"), {"completed": 0, "cancelled": 0}
-    while time.monotonic() < end:
+    while time.monotonic() < end or not all(ends.values()):
         run = start("patient", Diary(path=str(diary), rounds=2))
         if sum(ends.values()) % 4 == 3:
             run.cancel("writer", "Enough of it.")
