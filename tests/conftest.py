@@ -285,13 +285,6 @@ def pm_group(db: None):
 
 
 @pytest.fixture
-def ops_group(db: None):
-    from django.contrib.auth.models import Group
-
-    return Group.objects.get_or_create(name="ops")[0]
-
-
-@pytest.fixture
 def ada(person):
     return person("ada", "pm")
 

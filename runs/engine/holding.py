@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Q
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
@@ -41,13 +40,8 @@ def held(pairs: Iterable[Pair], now: datetime) -> dict[Pair, Held]:
     return {pair: reason(*pair, changed) for pair in left}
 
 
-def may_be_held(now: datetime) -> Q:
-    """Runs that a worker should take. A waiting one needs none before it is due, or was and has been moved on."""
-    return Q(leased_by=None, wake_at__isnull=False) & (~Q(status=WAITING) | Q(wake_at__lte=now + MOVED_ON))
-
-
 def wants_worker(run: Run, now: datetime) -> bool:
-    """The same of one run that is at hand."""
+    """Whether a worker should take it. A waiting one needs none before it is due, or was and has been moved on."""
     if run.ended or run.leased_by is not None or run.wake_at is None:
         return False
     return run.status != WAITING or run.wake_at <= now + MOVED_ON

@@ -41,10 +41,6 @@ class Step:
     events: list[Checkpoint] = field(default_factory=list)
 
     @property
-    def retries(self) -> int:
-        return sum(event.kind == "retry" for event in self.events)
-
-    @property
     def kills(self) -> int:
         return sum(event.kind == "lost" for event in self.events)
 
