@@ -19,7 +19,7 @@ import psutil
 from runs import start
 from runs.models import Run, Worker
 from runs.work.process_tree import is_alive, wait_until_gone
-from tests.acceptance.graphs import Diary
+from tests.acceptance.graphs import Diary, leave
 from tests.conftest import ROOT
 
 START_SECONDS = 120.0
@@ -63,10 +63,11 @@ class Work:
     def is_up(self) -> bool:
         return "guarding cluster" in self.log and "pushing tasks at" in self.log
 
-    def terminate(self) -> float:
+    def terminate(self, meanwhile: Callable[[], object] = bool) -> float:
         """Ask it to stop; how many seconds that took."""
         began = time.monotonic()
         self.supervisor.send_signal(signal.SIGTERM)
+        meanwhile()
         self.supervisor.wait(PATIENCE_SECONDS)
         return time.monotonic() - began
 
@@ -99,6 +100,12 @@ def working(environment: dict[str, str], folder: Path, **settings: Any) -> Itera
 
 def begin(graph: Any, folder: Path, **state: Any) -> Run:
     return start(graph, Diary(path=str(folder / "diary"), **state))
+
+
+def let_go(folder: Path, *numbers: int) -> None:
+    """These nodes of the runs that write the folder's diary may end; those that begin later do not wait there."""
+    for number in numbers:
+        leave(str(folder / "diary"), number).touch()
 
 
 def diary(folder: Path, what: object) -> int:

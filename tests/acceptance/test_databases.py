@@ -18,7 +18,7 @@ from django.db import connection, transaction
 from runs.engine.verify import first_bad_row
 from runs.models import Run
 from tests.acceptance.graphs import patient
-from tests.acceptance.installation import begin, diary, ended, until, working
+from tests.acceptance.installation import begin, diary, ended, let_go, until, working
 from tests.amounts import THOROUGH
 from tests.conftest import ROOT
 from tests.postgres import Cluster, PostgresMissing
@@ -55,14 +55,16 @@ def test_two_processes_execute_each_of_a_thousand_runs_once(process_environment,
 def test_a_node_whose_connection_is_cut_commits_on_a_fresh_one(process_environment, tmp_path):
     """E13: the server ends every connection but the test's own, those of bell, pusher and monitor as well."""
     with working(process_environment, tmp_path, **LEASE) as work:
-        for number in range(2):
-            run = begin(patient, tmp_path, seconds=3)
-            until(lambda run=run: diary(tmp_path, run.pk), work=work)
-            assert cut_all_others() >= 2, f"cut {number + 1}"
+        for folder in (tmp_path / "first", tmp_path / "second"):
+            folder.mkdir()
+            run = begin(patient, folder, held=1)
+            until(lambda run=run, folder=folder: diary(folder, run.pk), work=work)
+            assert cut_all_others() >= 2, f"{folder.name} cut"
+            let_go(folder, 1)
             run = ended(run)
             assert (run.status, run.step, run.deaths, run.silent) == ("completed", 1, 0, 0)
             assert list(run.checkpoints.order_by("seq").values_list("kind", flat=True)) == KINDS
-            assert diary(tmp_path, run.pk) == 1
+            assert diary(folder, run.pk) == 1
             assert first_bad_row(run) is None
         assert " ended (" not in work.log, "bell and cluster bear it"
 
@@ -73,14 +75,15 @@ def test_a_node_commits_after_the_database_was_restarted(tmp_path):
     with own_server() as (server, environment):
         manage(environment, "migrate", "--verbosity", "0")
         with working(environment, tmp_path, **LEASE) as work:
-            run = begin_by_command(environment, tmp_path, seconds=3)
+            run = begin_by_command(environment, tmp_path, held=1)
             until(lambda: diary(tmp_path, run), work=work)
             server.stop()
             server.start()
+            let_go(tmp_path, 1)
             until(lambda: kinds(server, run)[-1] == "complete", work=work)
             assert kinds(server, run) == KINDS
             assert diary(tmp_path, run) == 1
-            after = begin_by_command(environment, tmp_path, seconds=0.1)
+            after = begin_by_command(environment, tmp_path)
             until(lambda: kinds(server, after) == KINDS, work=work)
             assert diary(tmp_path, after) == 1
 
