@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-import puremagic
 from django.utils.translation import gettext_lazy as _
 
 from runs import secrets
@@ -101,6 +100,8 @@ def media_type_of(content: bytes, name: str) -> str:
 
 def _matches(content: bytes, name: str) -> list[str]:
     """Likeliest first; the ending only chooses among those that the bytes allow, as of Office's archives."""
+    import puremagic  # whose table takes a while to read
+
     try:
         found = puremagic.magic_string(content)  # told a name, it would believe it
     except (puremagic.PureError, ValueError):

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from typing import TYPE_CHECKING
 
-from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
+
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet  # only who seals loads it
 
 
 def seal(text: str) -> str:
@@ -20,6 +23,8 @@ def seal(text: str) -> str:
 
 def unseal(sealed: str) -> str:
     """Raises ValidationError, in words to the person, for what another key sealed."""
+    from cryptography.fernet import InvalidToken
+
     try:
         return _box().decrypt(sealed.encode()).decode()
     except InvalidToken:
@@ -31,5 +36,7 @@ def unseal(sealed: str) -> str:
 
 
 def _box() -> Fernet:
+    from cryptography.fernet import Fernet
+
     digest = hashlib.sha256(b"durableweb.sealing:" + settings.SECRET_KEY.encode()).digest()
     return Fernet(base64.urlsafe_b64encode(digest))

@@ -9,6 +9,8 @@ from django_q.models import Failure, OrmQ, Schedule, Success
 from durableweb.sign_in import admin as sign_in_admin
 from runs.work.tick import tick
 
+admin.autodiscover()  # not when Django starts: durableweb/late_admin.py
+
 # A message in django-q2's tables is only a bell: nothing there is for people to schedule, resend or read.
 for model in (Failure, OrmQ, Schedule, Success):
     if admin.site.is_registered(model):

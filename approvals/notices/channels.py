@@ -10,7 +10,6 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
-import httpx
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.mail import EmailMultiAlternatives
@@ -24,6 +23,8 @@ from approvals.notices.chats import chat_at
 from approvals.notices.wording import digest, event, wording
 
 if TYPE_CHECKING:
+    import httpx
+
     from approvals.models import Notice
 
 TIMEOUT_SECONDS = 10.0
@@ -82,6 +83,12 @@ def _send_mail(notice: Notice) -> None:
 
 
 def send_chat(notice: Notice) -> None:
+    """In the site's language: a chat has many readers."""
+    with override(settings.LANGUAGE_CODE):
+        _send_chat(notice)
+
+
+def _send_chat(notice: Notice) -> None:
     said = wording(notice)
     lines = [notice.approval.title, said.lead, *(f"{name}: {what}" for name, what in said.facts)]
     if said.payload:
@@ -103,6 +110,8 @@ def send_chat(notice: Notice) -> None:
 
 def send_webhook(notice: Notice) -> None:
     """Signed anew for each try, for the signature holds its time; the id stays."""
+    import httpx  # with its command line's libraries; most processes send nothing
+
     body = json.dumps(event(notice), ensure_ascii=False, separators=(",", ":"))
     at, number = datetime.now(UTC), str(notice.pk)
     headers = {
