@@ -106,6 +106,20 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 if lock is not None:
                     lock.release()
 
+    def write_at_once(self, query: str, params: Sequence[Any]) -> None:
+        """One statement, with SQLite's own question marks, that is a transaction by itself: the least there is."""
+        lock = self.write_lock
+        if lock is not None:
+            take_turn(lock)
+        try:
+            self.connection.execute(query, params)
+        except base.Database.Error as error:
+            with self.wrap_database_errors:
+                raise error
+        finally:
+            if lock is not None:
+                lock.release()
+
     def _commit(self) -> None:
         try:
             super()._commit()

@@ -19,6 +19,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
 from runs.core.chain import Link
+from runs.engine.step_view import MOVES, StepView
 
 CHECKPOINT = {
     "seq": "integer",
@@ -106,15 +107,16 @@ def advance(fence: int, seq: int, changes: Mapping[str, Any], link: Link, progre
         except database.Database.Error as error:
             with database.wrap_database_errors:
                 raise error
-    update, insert = _two_statements(names, parked, progress)
     row[AT] = f"{link.moment[:10]} {link.moment[11:-1]}"  # as Django's backend writes it: no zone
+    digits = link.run.replace("-", "")
+    if progress and names == MOVES and database.connection is not None and _is_ours(database):
+        return _step_view(database.connection).take(database, [digits, *row, seq])
+    update, insert = _two_statements(names, parked, progress)
     if not progress:  # else there is no moment among them
         values = list(map(_sqlite_value, values))
-    digits = link.run.replace("-", "")
     moved = (update, [*values, digits, fence, seq]), (insert, [digits, *row])
-    briefly = getattr(database, "write_briefly", None)  # of our own backend
-    if briefly is not None and not (database.in_atomic_block or watched(database)):
-        return briefly(*moved)
+    if _is_ours(database):
+        return database.write_briefly(*moved)
     with _watched_transaction(database) as cursor:
         cursor.execute(*moved[0])
         if cursor.rowcount == 1:
@@ -138,6 +140,19 @@ def _prepared(connection: Any) -> Any:
     return known
 
 
+def _step_view(connection: Any) -> Any:
+    """The same on SQLite."""
+    known = getattr(_own, "step_view", None)
+    if known is None or known.connection is not connection:
+        known = _own.step_view = StepView(connection, tuple(CHECKPOINT), PROGRESS)
+    return known
+
+
+def _is_ours(database: BaseDatabaseWrapper) -> bool:
+    """Our own backend, which nobody watches, outside of a transaction."""
+    return hasattr(database, "write_briefly") and not (database.in_atomic_block or watched(database))
+
+
 def watched(database: BaseDatabaseWrapper) -> bool:
     """Whether anybody looks at the statements: a debug log, a test's count, the fault injector."""
     return bool(database.execute_wrappers) or database.force_debug_cursor or getattr(_own, "logged", False)
@@ -145,9 +160,8 @@ def watched(database: BaseDatabaseWrapper) -> bool:
 
 def brief_transaction(database: BaseDatabaseWrapper) -> AbstractContextManager[Any]:
     """A transaction of a few statements on SQLite: what atomic() does, without what only nesting needs."""
-    own = getattr(database, "brief_transaction", None)
-    if own is not None and not (database.in_atomic_block or watched(database)):
-        return own()
+    if _is_ours(database):
+        return database.brief_transaction()
     return _watched_transaction(database)
 
 

@@ -1,4 +1,7 @@
-"""A step goes to PostgreSQL by the name of its statement; whatever becomes of that name, the run goes on."""
+"""The short way of a step: on PostgreSQL by the name of its statement, on SQLite one statement for a view.
+
+Whatever becomes of that name or of the view, the run goes on.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,13 @@ from runs import END, Graph, start
 from runs.core.outcomes import Lost
 from runs.engine import sql
 from runs.engine.prepared import Prepared
+from runs.engine.step_view import StepView
 from runs.engine.verify import first_bad_row
 from runs.models import Checkpoint, Run
 from tests.runs.driving import claim, drive, kinds, registered
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres_only]
+pytestmark = pytest.mark.django_db(transaction=True)
+on_postgres = pytest.mark.postgres_only
 
 
 class Line(BaseModel):
@@ -40,10 +45,25 @@ def say(run, state):
 
 @pytest.fixture(autouse=True)
 def apart():
-    """Statements are named only where nobody watches them, as in a worker."""
+    """Only where nobody watches the statements, as in a worker, is it taken."""
     meanwhile.clear()
     with registered(line):
         yield
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """The steps that went the short way."""
+    steps = []
+    for way, act in ((Prepared, "change"), (StepView, "take")):
+        usual = getattr(way, act)
+
+        def counted(self, *words, usual=usual):
+            steps.append(usual(self, *words))
+            return steps[-1]
+
+        monkeypatch.setattr(way, act, counted)
+    return steps
 
 
 def our_statements() -> int:
@@ -61,13 +81,30 @@ def ended_well(run: Run, steps: int = 3) -> None:
     assert first_bad_row(run) is None
 
 
-def test_a_step_is_sent_by_name_and_says_the_same_as_any_other():
+def test_a_step_goes_the_short_way_and_says_the_same_as_any_other(seen):
     run = start("line", {})
     drive(run)
     ended_well(run)
-    assert our_statements() == 1
+    assert seen == [True, True], "the last one ends the run"
 
 
+@pytest.mark.sqlite_only
+def test_a_view_that_is_gone_costs_the_run_nothing(seen):
+    """Its connection was closed, and the next one is given its own."""
+
+    def close_once():
+        if len(seen) == 2:
+            meanwhile.clear()
+            connection.close()
+
+    run = start("line", {"left": 5})
+    meanwhile.append(close_once)
+    drive(run)
+    ended_well(run, 5)
+    assert seen == [True, True, True], "one step found no connection, and the last one ended the run"
+
+
+@on_postgres
 @pytest.mark.parametrize("gone", ["DEALLOCATE ALL", "DISCARD ALL"])
 def test_a_name_that_the_server_has_forgotten_is_given_again(gone):
     meanwhile.append(lambda: connection.connection.execute(gone))
@@ -83,6 +120,7 @@ def test_a_new_connection_is_given_its_own():
     ended_well(run)
 
 
+@on_postgres
 def test_behind_a_pooler_nothing_is_prepared():
     run = start("line", {})
     held = claim(run)
@@ -96,10 +134,11 @@ def test_what_the_database_refuses_is_told_as_always():
     held = claim(start("line", {}))
     link = held.lease._link("step", 1, "{}", True)
     link.seq -= 1  # there is one of that number
-    with pytest.raises(IntegrityError, match="checkpoint_seq_once"):
+    with pytest.raises(IntegrityError, match="checkpoint_seq_once|UNIQUE constraint failed: runs_checkpoint"):
         sql.advance(held.lease.fence, held.lease.seq, {"seq": link.seq}, link.seal(), progress=True)
 
 
+@on_postgres
 def test_a_session_that_ends_in_the_middle_costs_the_step_but_not_the_run():
     def end_this_session():
         meanwhile.clear()
@@ -118,14 +157,16 @@ def test_a_session_that_ends_in_the_middle_costs_the_step_but_not_the_run():
     ended_well(run)
 
 
-def test_a_run_that_moved_on_changes_nothing():
+def test_a_run_that_moved_on_changes_nothing(seen):
     run = start("line", {})
     held = claim(run)
     meanwhile.append(lambda: Run.objects.filter(pk=run.pk).update(fence=run.fence + 7))
     assert isinstance(held.run(), Lost)
     assert list(kinds(run)) == ["start", "claim"]
+    assert seen in ([0], [False])
 
 
+@on_postgres
 @pytest.mark.parametrize("value", ["a\0b", None, 1.5])
 def test_what_libpq_would_send_in_part_or_wrongly_is_not_sent(value):
     with connection.cursor() as cursor:
