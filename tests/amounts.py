@@ -3,7 +3,7 @@
 Every test runs each time. Where one kills at each of a hundred places, a developer's run takes some of them, drawn anew
 each time; and of the tests that are about both databases those of the engine run on both, each other one on one that is
 drawn. With CI=true all tests run on both, and all places are taken on SQLite; on PostgreSQL the statements of what each
-run does and those beside a COMMIT, a third of the others, and ten kills of each graph. CASES_IN_FULL=1, on a quiet
+run does and those beside a COMMIT, an eighth of the others, and six kills of each graph. CASES_IN_FULL=1, on a quiet
 machine, takes all there as well, and gives the longest cases their full length.
 """
 
@@ -20,7 +20,7 @@ ON_POSTGRES = bool(os.environ.get("DATABASE_URL"))
 
 # The most kills of `crash_everywhere`, spread over the boundaries with the first and the last among them; None: each.
 # They are the same on PostgreSQL, whose own are its statements (tests/runs/test_faults.py).
-KILLS = None if IN_FULL else (10 if ON_POSTGRES else None) if THOROUGH else 4
+KILLS = None if IN_FULL else (6 if ON_POSTGRES else None) if THOROUGH else 4
 
 SEED = os.environ.get("TEST_SEED") or str(secrets.randbelow(1_000_000))
 

@@ -1,7 +1,7 @@
 """E14, E15: a kill, or an error of the database, at every SQL statement of every verb leaves all of it or nothing.
 
 Where all is to be tried, on SQLite at every statement of all verbs, and on PostgreSQL at every statement of those
-that nearly each run takes; of the others beside each COMMIT, and at a third of what is left, drawn anew each time.
+that nearly each run takes; of the others beside each COMMIT, and at an eighth of what is left, drawn anew each time.
 Where some are enough, beside each COMMIT and at a few more.
 """
 
@@ -70,7 +70,7 @@ OF_EACH_RUN = {
     "decide",
 }
 WRITES = ("COMMIT", "INSERT", "UPDATE", "DELETE", "WITH")
-OF_THE_OTHERS = 1 if IN_FULL else (1 / 3 if ON_POSTGRES else 1) if THOROUGH else 1 / 12
+OF_THE_OTHERS = 1 if IN_FULL else (1 / 8 if ON_POSTGRES else 1) if THOROUGH else 1 / 12
 ENDS |= {name: {("failed", "permanent")} for name in FAMILIES["compensation"] if name not in ENDS}
 
 
