@@ -110,7 +110,7 @@ def advance(fence: int, seq: int, changes: Mapping[str, Any], link: Link, progre
     row[AT] = f"{link.moment[:10]} {link.moment[11:-1]}"  # as Django's backend writes it: no zone
     digits = link.run.replace("-", "")
     if progress and names == MOVES and database.connection is not None and _is_ours(database):
-        return _step_view(database.connection).take(database, [digits, *row, seq])
+        return _step_view(database.connection).take(database, [digits, *row, seq, changes["node"]])
     update, insert = _two_statements(names, parked, progress)
     if not progress:  # else there is no moment among them
         values = list(map(_sqlite_value, values))

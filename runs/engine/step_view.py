@@ -26,21 +26,22 @@ class StepView:
         new = ", ".join(f'NEW."{name}"' for name in columns)
         connection.execute("DROP VIEW IF EXISTS temp.runs_step")
         connection.execute(
-            f"CREATE TEMP VIEW runs_step AS SELECT run_id, {names}, seq AS seq_before FROM runs_checkpoint"
+            f"CREATE TEMP VIEW runs_step AS SELECT run_id, {names}, seq AS seq_before,"
+            " node AS next_node FROM runs_checkpoint"
         )
         connection.execute(
             "CREATE TEMP TRIGGER runs_step_is_taken INSTEAD OF INSERT ON runs_step BEGIN"
-            f" UPDATE runs_run SET seq = NEW.seq, step = NEW.step, head = NEW.digest, node = NEW.node{progress}"
+            f" UPDATE runs_run SET seq = NEW.seq, step = NEW.step, head = NEW.digest, node = NEW.next_node{progress}"
             " WHERE id = NEW.run_id AND fence = NEW.fence AND seq = NEW.seq_before;"
             f" SELECT RAISE(ABORT, '{MOVED_ON}') WHERE changes() = 0;"
             f" INSERT INTO runs_checkpoint (run_id, {names}) VALUES (NEW.run_id, {new}); END"
         )
-        places = ", ".join("?" * (len(columns) + 2))
-        self._statement = f"INSERT INTO runs_step (run_id, {names}, seq_before) VALUES ({places})"
+        places = ", ".join("?" * (len(columns) + 3))
+        self._statement = f"INSERT INTO runs_step (run_id, {names}, seq_before, next_node) VALUES ({places})"
 
     def take(self, database: BaseDatabaseWrapper, values: Sequence[Any]) -> bool:
-        """`values`: the run, the checkpoint's columns, and the seq before. False, and nothing is changed, if the run
-        is not at that seq, or has another fence."""
+        """`values`: the run, the checkpoint's columns, the seq before, and the node that follows: a checkpoint names
+        the one that was left. False, and nothing is changed, if the run is not at that seq, or has another fence."""
         try:
             database.write_at_once(self._statement, values)
         except IntegrityError as error:

@@ -15,6 +15,8 @@ from pydantic import BaseModel
 from runs import END, Graph, start
 from runs.core.outcomes import Lost
 from runs.engine import sql
+from runs.engine.claim import Claimer
+from runs.engine.drive import Drive
 from runs.engine.prepared import Prepared
 from runs.engine.step_view import StepView
 from runs.engine.verify import first_bad_row
@@ -43,11 +45,26 @@ def say(run, state):
     return "say" if state.left else END
 
 
+there_and_back = Graph("there-and-back", state=Line)
+
+
+@there_and_back.node(then="come")
+def go(run, state):
+    state.said += "there "
+
+
+@there_and_back.node(then=("go", END))
+def come(run, state):
+    state.said += "back "
+    state.left -= 2
+    return "go" if state.left else END
+
+
 @pytest.fixture(autouse=True)
 def apart():
     """Only where nobody watches the statements, as in a worker, is it taken."""
     meanwhile.clear()
-    with registered(line):
+    with registered(line, there_and_back):
         yield
 
 
@@ -86,6 +103,21 @@ def test_a_step_goes_the_short_way_and_says_the_same_as_any_other(seen):
     drive(run)
     ended_well(run)
     assert seen == [True, True], "the last one ends the run"
+
+
+def test_the_next_node_is_the_one_that_follows_also_for_another_worker(seen):
+    """A checkpoint names the node that is done, its run the one to come."""
+    run = start("there-and-back", {"left": 4})
+    while not run.ended:
+        Drive(*Claimer("w1").claim(alone=True, only=run.pk), most_steps=1).run()
+        run.refresh_from_db()
+    assert seen == [True] * 3, "the last one ends the run"
+    assert run.state_at(run.seq)["said"] == "there back there back "
+    nodes = (
+        run.checkpoints.filter(kind__in=("step", "complete")).order_by("seq").values_list("node", flat=True)
+    )
+    assert list(nodes) == ["go", "come"] * 2
+    assert first_bad_row(run) is None
 
 
 @pytest.mark.sqlite_only
