@@ -10,16 +10,20 @@ from django.conf import settings
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
+from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
+from approvals import admin_words  # before the form: importing it names what that shows
 from approvals.models import Notice, Target
 from approvals.notices.chats import chat_at
 from approvals.notices.guard import is_allowed
+from approvals.notices.troubles import troubles
 from approvals.notices.words import CHAT, OCCASIONS, TARGETS, WAITING, WEBHOOK
 from runs.engine import clock
+from runs.naming import for_operators
 
 
 class TargetForm(forms.ModelForm):
@@ -32,13 +36,20 @@ class TargetForm(forms.ModelForm):
                     "leave this empty to keep the one there is."),
     )  # fmt: skip
     occasions = forms.MultipleChoiceField(
-        choices=[(word, word) for word in OCCASIONS], widget=forms.CheckboxSelectMultiple, initial=OCCASIONS
+        label=_("Occasions"),
+        choices=list(admin_words.OCCASIONS.items()),
+        widget=forms.CheckboxSelectMultiple,
+        initial=OCCASIONS,
     )
 
     class Meta:
         model = Target
         fields = ("name", "channel", "url", "graph", "reviewer", "occasions", "is_on", "key_number")
-        widgets = {"channel": UnfoldAdminSelectWidget(choices=[(word, word) for word in TARGETS])}
+        widgets = {
+            "channel": UnfoldAdminSelectWidget(
+                choices=[(word, admin_words.CHANNELS[word]) for word in TARGETS]
+            )
+        }
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
@@ -81,9 +92,9 @@ def _must_be_chat(url: str) -> None:
 @admin.register(Target)
 class TargetAdmin(ModelAdmin):
     form = TargetForm
-    list_display = ("name", "channel", "shown_url", "is_on", "state", "last_error", "sent_at")
-    list_filter = ("channel", "is_on")
-    readonly_fields = ("shown_url", "key", "failing_since", "last_error", "sent_at")
+    list_display = ("name", "channel_in_words", "shown_url", "is_on", "state", "trouble", "sent_at")
+    list_filter = (admin_words.ChannelFilter, "is_on")
+    readonly_fields = ("shown_url", "key", "failing_since", "trouble", "sent_at")
     actions = ("try_again",)
 
     @display(description=_("address"))
@@ -94,9 +105,19 @@ class TargetAdmin(ModelAdmin):
     def key(self, target: Target) -> str:
         return target.signing_key if target.pk and target.channel == WEBHOOK else "-"
 
-    @display(description=_("state"), label={"failing": "danger", "works": "success", "not tried": "info"})
-    def state(self, target: Target) -> str:
-        return "failing" if target.failing_since else "works" if target.sent_at else "not tried"
+    @display(description=_("channel"), ordering="channel")
+    def channel_in_words(self, target: Target) -> Promise:
+        return admin_words.CHANNELS[target.channel]
+
+    @display(description=_("last error"))
+    def trouble(self, target: Target) -> str:
+        return troubles.retold(target.last_error) or "-"
+
+    @display(description=_("state"), label={"failing": "danger", "works": "success", "untried": "info"})
+    def state(self, target: Target) -> tuple[str, Promise]:
+        if target.failing_since:
+            return "failing", _("failing")
+        return ("works", _("works")) if target.sent_at else ("untried", _("not tried"))
 
     @action(description=_("Send what waits now"))
     def try_again(self, request: HttpRequest, targets: Any) -> None:
@@ -120,14 +141,39 @@ class TargetAdmin(ModelAdmin):
 class NoticeAdmin(ModelAdmin):
     """To look at: notices come and go with what they tell of."""
 
-    list_display = ("approval", "occasion", "channel", "to", "status", "tries", "send_at", "error")
-    list_filter = ("status", "channel", "occasion")
+    list_display = (
+        "approval",
+        "occasion_in_words",
+        "channel_in_words",
+        "to",
+        "status_in_words",
+        "tries",
+        "send_at",
+        "trouble",
+    )
+    list_filter = (admin_words.StatusFilter, admin_words.ChannelFilter, admin_words.OccasionFilter)
     list_select_related = ("approval", "person", "target")
     ordering = ("-made_at",)
 
+    @display(description=_("occasion"), ordering="occasion")
+    def occasion_in_words(self, notice: Notice) -> Promise:
+        return admin_words.OCCASIONS[notice.occasion]
+
+    @display(description=_("channel"), ordering="channel")
+    def channel_in_words(self, notice: Notice) -> Promise:
+        return admin_words.CHANNELS[notice.channel]
+
+    @display(description=_("status"), ordering="status")
+    def status_in_words(self, notice: Notice) -> Promise:
+        return admin_words.STATUSES[notice.status]
+
+    @display(description=_("error"))
+    def trouble(self, notice: Notice) -> str:
+        return troubles.retold(notice.error) or "-"
+
     @display(description=_("to"))
     def to(self, notice: Notice) -> str:
-        return str(notice.person or notice.target)
+        return for_operators(notice.person) if notice.person else str(notice.target)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from django.utils.functional import SimpleLazyObject
 
-from approvals.counting import Count, counted_of
-from approvals.models import Approval
+from approvals.counting import Count, Countable, counted_of
+from approvals.models import Approval, reach
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -24,4 +24,8 @@ def inbox(request: HttpRequest) -> dict[str, object]:
 
 def badge(user: User) -> Count:
     """What waits for this person: the rows, and the number, of the scope Mine."""
-    return counted_of(f"mine:{user.pk}", lambda: Approval.objects.mine(user).in_order())
+    return counted_of(f"mine:{user.pk}", lambda: _mine(user))
+
+
+def _mine(user: User) -> Countable:
+    return reach.countable("mine", Approval.objects.mine(user).in_order(), user)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 MOST = 1_000  # nobody reads further, and the database need not count further either
+LONG = 250  # the same of a list for which each row on the way has to be asked whether it belongs there
 REMEMBERED = 30  # seconds
 
 
@@ -34,18 +35,31 @@ class Count:
         return self.number > 0
 
 
-def counted(rows: QuerySet) -> Count:
+@dataclass(frozen=True, slots=True)
+class Countable:
+    """Rows, to how many they are counted, and whether they are only the first part of what is meant."""
+
+    rows: QuerySet
+    most: int
+    is_part: bool = False
+
+    def told(self, found: int) -> Count:
+        return Count(min(found, self.most), self.is_part or found > self.most)
+
+
+def counted(rows: QuerySet, most: int | None = None) -> Count:
     """One statement, which ends soon however many rows there are, if they come in an order that an index has."""
-    return cut(rows[: MOST + 1].count())
+    most = MOST if most is None else most
+    return cut(rows[: most + 1].count(), most)
 
 
-def counted_together(lists: Mapping[str, QuerySet]) -> dict[str, Count]:
-    """As `counted` of each, in one statement."""
+def counted_together(lists: Mapping[str, Countable]) -> dict[str, Count]:
+    """As `counted` of each, to its own limit, in one statement."""
     parts: list[str] = []
     given: list[object] = []
-    for rows in lists.values():
+    for each in lists.values():
         try:
-            statement, values = rows.values("pk")[: MOST + 1].query.sql_with_params()
+            statement, values = each.rows.values("pk")[: each.most + 1].query.sql_with_params()
         except EmptyResultSet:  # a list of nothing has no statement
             parts.append("0")
             continue
@@ -55,29 +69,33 @@ def counted_together(lists: Mapping[str, QuerySet]) -> dict[str, Count]:
         return {}
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(parts)}", given)
-        return {name: cut(found) for name, found in zip(lists, cursor.fetchone(), strict=True)}
+        numbers = zip(lists.items(), cursor.fetchone(), strict=True)
+        return {name: each.told(found) for (name, each), found in numbers}
 
 
 def many_remembered(key: str) -> Count | None:
     """That there were very many a moment ago under `key`; None where it is to be counted."""
-    return Count(MOST, is_cut=True) if caches["process"].get(f"approvals:many:{key}") else None
+    many = caches["process"].get(f"approvals:many:{key}")
+    return Count(many, is_cut=True) if many else None
 
 
 def remember_many(key: str, found: Count) -> None:
     if found.is_cut:
-        caches["process"].set(f"approvals:many:{key}", True, REMEMBERED)
+        caches["process"].set(f"approvals:many:{key}", found.number, REMEMBERED)
 
 
-def counted_of(key: str, rows: Callable[[], QuerySet]) -> Count:
+def counted_of(key: str, rows: Callable[[], Countable]) -> Count:
     """As `counted`. That there are very many is remembered under `key`: it costs most, and stays true for a while."""
     known = many_remembered(key)
     if known is not None:
         return known
-    found = counted(rows())
+    each = rows()
+    found = each.told(each.rows[: each.most + 1].count())
     remember_many(key, found)
     return found
 
 
-def cut(found: int) -> Count:
-    """Of rows of which no more than MOST + 1 were looked for."""
-    return Count(min(found, MOST), found > MOST)
+def cut(found: int, most: int | None = None) -> Count:
+    """Of rows of which no more than `most` + 1 were looked for."""
+    most = MOST if most is None else most
+    return Count(min(found, most), found > most)

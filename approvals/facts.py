@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any  # payloads are any JSON
 
-from django.utils.dateformat import format as date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -18,6 +17,7 @@ from approvals.forms.values import ABSENT, json_text, same, visible
 from runs import registry
 from runs.core.codec_tree import MARK
 from runs.core.graph import END
+from runs.pages.words import dated
 
 if TYPE_CHECKING:
     from runs.models import Run
@@ -125,7 +125,7 @@ def _moment(text: str) -> str:
     except ValueError:
         return text
     zone = moment.strftime("%z")
-    told = date_format(moment, "D j M Y, H:i:s" if moment.second else "D j M Y, H:i")
+    told = dated(moment, "D j M Y, H:i:s" if moment.second else "D j M Y, H:i")
     return f"{told} UTC{zone[:3]}:{zone[3:5]}".replace("UTC+00:00", "UTC") if zone else told
 
 

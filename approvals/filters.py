@@ -10,10 +10,11 @@ from urllib.parse import urlencode
 from django.utils.translation import gettext_lazy as _
 
 from approvals.models.inbox import SCOPES, midnight_after
+from approvals.models.search import SHORTEST_ANYWHERE
 from approvals.words import RISKS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
     from django.utils.functional import Promise
@@ -113,7 +114,8 @@ class Filter:
         """The scope alone."""
         return replace(Filter(), scope=self.scope).query
 
-    def applied(self, rows: ApprovalQuerySet, now: datetime) -> ApprovalQuerySet:
+    def applied(self, rows: ApprovalQuerySet, now: datetime, *, walked: bool = False) -> ApprovalQuerySet:
+        """`walked`: the rows are read in their order, so an index of texts would only be in the way."""
         if self.graph:
             rows = rows.filter(graph=self.graph)
         if self.risk:
@@ -126,7 +128,26 @@ class Filter:
             rows = rows.asked_by(self.requester)
         if self.reviewer:
             rows = rows.for_reviewer(self.reviewer)
-        return rows.matching(self.q) if self.q else rows
+        if not self.q:
+            return rows
+        return rows.meeting(self.q) if walked else rows.matching(self.q)
+
+    def by_index(self, rows: ApprovalQuerySet, now: datetime) -> ApprovalQuerySet:
+        """`rows`, all that are open or all that are decided, as far as an index of their order narrows them."""
+        if self.graph:
+            rows = rows.filter(graph=self.graph)
+        elif self.risk and self.scope != "decided":
+            rows = rows.filter(risk=self.risk)
+        return self._due(rows, now) if self.due and self.scope != "decided" else rows
+
+    def ways(self, rows: ApprovalQuerySet) -> Iterator[ApprovalQuerySet]:
+        """`rows` narrowed by each thing for which there is an index beside their order."""
+        if self.reviewer:
+            yield rows.for_reviewer(self.reviewer)
+        if self.requester:
+            yield rows.asked_by(self.requester)
+        if len(self.q) >= SHORTEST_ANYWHERE:  # what is shorter is seldom rare, and dear to look up
+            yield rows.matching(self.q)
 
     def _due(self, rows: ApprovalQuerySet, now: datetime) -> ApprovalQuerySet:
         if self.due == "none":

@@ -16,7 +16,8 @@ from django.utils.translation import gettext_lazy as _
 from approvals import counting, place
 from approvals.counting import REMEMBERED, Count, counted
 from approvals.filters import AGES, DEADLINES, RISK_WORDS, Filter
-from approvals.models import Approval, SavedFilter, reach
+from approvals.looking import Look, length_of_look, look
+from approvals.models import Approval, SavedFilter, attention, reach
 from approvals.models.inbox import LATER, NO_DEADLINE, OVERDUE, TODAY, due_group, midnight_after
 from approvals.place import Place
 from runs.engine import clock
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
     from runs.models import Run
 
 SHOWN = 50
-MANY = 5_000
+MANY = 1_000
+LATEST = 500  # of so many that were decided while the page is open, those of the list stay in it
 VERY_MANY = "approvals:very-many-open"
 COUNTED = ("mine", "teams", "all")
-SAMPLE = 250  # of so many rows the filter's form tells which graphs and people there are
+SAMPLE = 100  # of so many rows the filter's form tells which graphs and people there are
 SCOPE_WORDS: dict[str, str | Promise] = {
     "mine": _("Mine"),
     "teams": _("My teams"),
@@ -109,29 +111,62 @@ class Listing:
     def _read(self) -> list[Approval]:
         """The page, and one row more if there is one."""
         after = place.of_text(self.filter.after, self.is_decided)
-        scope = self.filter.applied(self._scope(self.filter.scope), self.now)
+        if self._look is not None:
+            keys = [row[0] for row in self._look.rows[: SHOWN + 1]]
+            if self.is_decided:
+                return self._shown(keys, Approval.objects.for_list())
+            return self._with_decided(keys, after)
+        scope = self.filter.applied(self._scope(self.filter.scope), self.now, walked=True)
         if self.is_decided:
             return self._shown(place.page_of_decided(scope, after, SHOWN + 1), Approval.objects.for_list())
         if after is None:
             keys = [key for key, _due_at, opened_at in self._first if opened_at <= self.until][: SHOWN + 1]
         else:
             keys = place.page(scope.filter(opened_at__lte=self.until), after, SHOWN + 1)
+        return self._with_decided(keys, after)
+
+    def _with_decided(self, keys: list[UUID], after: Place | None) -> list[Approval]:
         if self.until < self.now:
             keys += [key for key in self._decided_meanwhile(after) if key not in keys]
         rows = self._shown(keys, Approval.objects.for_list().by_due(self.now))
         return sorted(rows, key=place.in_order)[: SHOWN + 1]
 
     @cached_property
+    def _look(self) -> Look | None:
+        """Of a list in which not every row can be looked at."""
+        scope = self._scope(self.filter.scope)
+        is_plain, name = self.filter.is_plain, self.filter.scope
+        if reach.is_short(name, self.user) or (is_plain and reach.is_quick(name, self.user)):
+            return None
+        if not self.is_decided:
+            scope = scope.filter(opened_at__lte=self.until)
+        after = place.of_text(self.filter.after, self.is_decided)
+        return look(scope, self.filter, self.now, after, SHOWN + 1, is_decided=self.is_decided)
+
+    @property
+    def looked_through(self) -> Count | None:
+        """How many rows were, where that was all that was done and there may be more."""
+        if self._look is None or self._look.end is None:
+            return None
+        return Count(length_of_look(self.filter))
+
+    @cached_property
     def _first(self) -> list[tuple[UUID, datetime | None, datetime]]:
         """(id, due_at, opened_at) of all open rows of the list, or of the first of very many: from one statement come
         the page, the count, those of the groups and of what is new."""
-        rows = self.filter.applied(self._scope(self.filter.scope), self.now)
-        return list(rows.values_list("pk", "due_at", "opened_at")[: counting.MOST + 1])
+        if self._look is not None:
+            return self._look.whole or []
+        rows = self.filter.applied(self._scope(self.filter.scope), self.now, walked=True)
+        return list(rows.values_list("pk", "due_at", "opened_at")[: self._most + 1])
+
+    @property
+    def _most(self) -> int:
+        return reach.most_counted(self.filter.scope, self.user)
 
     def _decided_meanwhile(self, after: Place | None) -> list[UUID]:
-        decided = Approval.objects.may_decide(self.user).filter(
-            decided_at__gt=self.until, opened_at__lte=self.until
-        )
+        latest = Approval.objects.decided().filter(decided_at__gt=self.until)
+        latest = latest.filter(opened_at__lte=self.until).values("pk")[:LATEST]
+        decided = Approval.objects.may_decide(self.user).filter(pk__in=latest)
         return place.page(self.filter.applied(decided, self.now).in_order(), after, SHOWN)
 
     @staticmethod
@@ -153,7 +188,7 @@ class Listing:
     def _in_groups(self) -> dict[str, int]:
         if self.is_decided:
             return Counter(decided=len(self.rows)) if not self.has_more and not self.filter.after else {}
-        if self.count.is_cut:
+        if self.count.is_cut or (self._look is not None and self._look.whole is None):
             return {}
         old = (due_at for _key, due_at, opened_at in self._first if opened_at <= self.until)
         midnight = midnight_after(self.now)
@@ -168,25 +203,48 @@ class Listing:
         if name not in self._scopes:
             if not self._scopes:
                 reach.weigh(self.user)
-            self._scopes[name] = Approval.objects.in_scope(name, self.user, self.now)
+            if name == "attention" and self._doubted is not None:
+                rows = Approval.objects.in_need(self.user, self.now, self._doubted).in_order()
+            else:
+                rows = Approval.objects.in_scope(name, self.user, self.now)
+            self._scopes[name] = rows
         return self._scopes[name]
+
+    @cached_property
+    def _doubted(self) -> attention.Found | None:
+        """What needs attention, gathered from indexes; None where so few can be seen that each can be asked."""
+        if not self.user.is_active or reach.sees_few(self.user):
+            return None
+        return attention.found(Approval.objects.all(), self.user, self.now)
+
+    @property
+    def is_not_all_counted(self) -> bool:
+        """Whether more may need attention than were looked at."""
+        return self.filter.scope == "attention" and self._doubted is not None and self._doubted.is_cut
 
     @cached_property
     def count(self) -> Count:
         """How many the list holds in all, on this page or not."""
+        if self._look is not None:
+            return self._look.count
+        if self.filter.scope == "attention" and self._doubted is not None and self._doubted.is_cut:
+            return Count(min(len(self._first), counting.MOST), is_cut=True)
         if self.is_decided:
-            return counted(self.filter.applied(self._scope("decided"), self.now))
-        return counting.cut(len(self._first))
+            scope = self._scope("decided")
+            return counted(self.filter.applied(scope, self.now, walked=True), self._most)
+        return counting.cut(len(self._first), self._most)
 
     @cached_property
     def fresh(self) -> Count:
         """How many have come since the page was made."""
         if self.until == self.now:
             return Count(0)
-        if not self.is_decided and not self.count.is_cut:
+        if not self.is_decided and self._look is None and not self.count.is_cut:
             return Count(sum(opened_at > self.until for _key, _due_at, opened_at in self._first))
-        scope = self.filter.applied(self._scope(self.filter.scope), self.now)
-        return counted(scope.filter(opened_at__gt=self.until))
+        scope = self.filter.applied(self._scope(self.filter.scope), self.now, walked=True)
+        if self.is_decided:
+            return counted(scope.filter(decided_at__gt=self.until, opened_at__gt=self.until))
+        return counted(scope.filter(opened_at__gt=self.until).order_by())
 
     @property
     def others_wait(self) -> bool:
@@ -210,11 +268,15 @@ class Listing:
     def _counts(self) -> dict[str, Count]:
         """Of each scope but Decided, whatever the filter: one statement for all that are not known yet."""
         known: dict[str, Count | None] = {name: counting.many_remembered(self._key(name)) for name in COUNTED}
-        if self.filter.is_plain and not self.is_decided:
+        if self.filter.is_plain and not self.is_decided and (self._look is None or not self.filter.after):
             known[self.filter.scope] = self.count
         if "attention" not in known:
             known["attention"] = self._no_attention()
-        lists = {name: self._scope(name) for name in (*COUNTED, "attention") if known.get(name) is None}
+        lists = {
+            name: reach.countable(name, self._scope(name), self.user)
+            for name in (*COUNTED, "attention")
+            if known.get(name) is None
+        }
         found = counting.counted_together(lists)
         for name in COUNTED:
             if name in found:
@@ -266,13 +328,21 @@ class Listing:
 
     @cached_property
     def _sample(self) -> list[tuple[str, str | None, str | None]]:
-        if self.filter.is_plain and not self.is_decided:
+        if self.filter.is_plain and not self.is_decided and self._look is None:
             if len(self._first) <= len(self.rows):
                 return [(row.graph, *_requesters(row.run)) for row in self.rows]
             rows = Approval.objects.filter(pk__in=[row[0] for row in self._first[:SAMPLE]])
         else:
-            rows = self._scope("all" if self.filter.scope == "attention" else self.filter.scope)[:SAMPLE]
+            rows = self._sampled
         return list(rows.values_list("graph", "run__on_behalf_of__username", "run__created_by__username"))
+
+    @property
+    def _sampled(self) -> ApprovalQuerySet:
+        name = "all" if self.filter.scope == "attention" else self.filter.scope
+        rows = self._scope(name)
+        if self._look is not None and self.filter.is_plain:
+            return Approval.objects.filter(pk__in=[row[0] for row in self._look.rows[:SAMPLE]])
+        return (rows if self.is_decided else reach.near(name, rows, self.user))[:SAMPLE]
 
     @property
     def graphs(self) -> list[str]:
@@ -307,6 +377,8 @@ class Listing:
     @property
     def next_query(self) -> str:
         """The next page; "" on the last."""
+        if not self.has_more and self.looked_through:
+            return replace(self.filter, after=place.text_at(self._look.end)).query
         if not self.has_more:
             return ""
         return replace(self.filter, after=place.text_of(self.rows[-1], self.is_decided)).query

@@ -12,13 +12,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from django.db.models import Q
+from django.db.models import F, Q, Value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from approvals.models import Approval
     from approvals.models.inbox import ApprovalQuerySet
 
-_FIRST = datetime(1970, 1, 1, tzinfo=UTC)
+Row = tuple[uuid.UUID, "datetime | None", datetime]
+
+FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -32,8 +36,12 @@ class Place:
 
 
 def text_of(row: Approval, is_decided: bool) -> str:
-    first = row.decided_at if is_decided else row.due_at
-    return f"{_number(first) if first else ''}.{_number(row.opened_at)}.{row.pk.hex}"
+    return text_at(place_of(row, is_decided))
+
+
+def text_at(place: Place) -> str:
+    first = place.due_at
+    return f"{_number(first) if first else ''}.{_number(place.opened_at)}.{place.key.hex}"
 
 
 def of_text(text: str, is_decided: bool) -> Place | None:
@@ -47,24 +55,92 @@ def of_text(text: str, is_decided: bool) -> Place | None:
     return None if is_decided and place.due_at is None else place
 
 
+def place_of(row: Approval, is_decided: bool) -> Place:
+    return Place(row.decided_at if is_decided else row.due_at, row.opened_at, row.pk)
+
+
 def page(rows: ApprovalQuerySet, after: Place | None, most: int) -> list[uuid.UUID]:
-    """Ids of up to `most` open rows below a place: first of those with a deadline, then of the others, by index."""
-    keys = rows.values_list("pk", flat=True)
+    """Ids of up to `most` open rows below a place, by index."""
     if after is None:
-        return list(keys[:most])
-    below = Q(opened_at__gt=after.opened_at) | Q(opened_at=after.opened_at, pk__gt=after.key)
-    if after.due_at is None:
-        return list(keys.filter(below, due_at=None, opened_at__gte=after.opened_at)[:most])
-    dated = keys.filter(Q(due_at__gt=after.due_at) | below, due_at__gte=after.due_at)
-    found = list(dated[:most])
-    return found if len(found) == most else found + list(keys.filter(due_at=None)[: most - len(found)])
+        return list(rows.values_list("pk", flat=True)[:most])
+    return [row[0] for row in read(rows, after, None, most)]
 
 
 def page_of_decided(rows: ApprovalQuerySet, after: Place | None, most: int) -> list[uuid.UUID]:
+    return [row[0] for row in read(rows, after, None, most, is_decided=True)]
+
+
+def read(
+    rows: ApprovalQuerySet, after: Place | None, end: Place | None, most: int, *, is_decided: bool = False
+) -> list[Row]:
+    """Up to `most` rows below `after`, and none below `end`: (id, deadline or moment of the decision, age)."""
+    found: list[Row] = []
+    for part in (_decided if is_decided else _open)(rows, after, end):
+        keys = part.values_list("pk", "decided_at" if is_decided else "due_at", "opened_at")
+        found += keys[: most - len(found)]
+        if len(found) >= most:
+            break
+    return found
+
+
+def read_all(rows: ApprovalQuerySet, most: int, *, is_decided: bool = False) -> list[Row]:
+    """As `read`, of rows that are few: in one statement."""
+    return list(rows.values_list("pk", "decided_at" if is_decided else "due_at", "opened_at")[:most])
+
+
+def ahead(
+    rows: ApprovalQuerySet, after: Place | None, length: int, *, is_decided: bool = False
+) -> Place | None:
+    """The place of the row that is so many below `after`; None where `rows` end before that."""
+    left, age = length, Value(FIRST) if is_decided else F("opened_at")
+    for part in (_decided if is_decided else _open)(rows, after, None):
+        # Only what the index holds; the age of a decided one is no part of its place.
+        keys = part.values_list("decided_at" if is_decided else "due_at", age, "pk")
+        last = next(iter(keys[left - 1 : left]), None)
+        if last is not None:
+            return Place(*last)
+        left -= part.order_by()[:left].count()
+    return None
+
+
+def _open(rows: ApprovalQuerySet, after: Place | None, end: Place | None) -> Iterator[ApprovalQuerySet]:
+    """To be read one after the other: those with a deadline, then the others; each is one piece of an index."""
+    if after is None or after.due_at is not None:
+        dated = rows.filter(due_at__isnull=False)
+        if after is not None:
+            dated = dated.filter(Q(due_at__gt=after.due_at) | _below(after), due_at__gte=after.due_at)
+        if end is not None and end.due_at is not None:
+            dated = dated.filter(Q(due_at__lt=end.due_at) | ~_below(end), due_at__lte=end.due_at)
+        yield dated
+    if end is None or end.due_at is None:
+        undated = rows.filter(due_at=None)
+        if after is not None and after.due_at is None:
+            undated = undated.filter(_below(after), opened_at__gte=after.opened_at)
+        if end is not None:
+            undated = undated.filter(~_below(end), opened_at__lte=end.opened_at)
+        yield undated
+
+
+def _below(place: Place) -> Q:
+    """Among rows of one deadline, or without."""
+    return Q(opened_at__gt=place.opened_at) | Q(opened_at=place.opened_at, pk__gt=place.key)
+
+
+def _decided(rows: ApprovalQuerySet, after: Place | None, end: Place | None) -> Iterator[ApprovalQuerySet]:
     if after is not None:
         same = Q(decided_at=after.due_at, pk__lt=after.key)
         rows = rows.filter(Q(decided_at__lt=after.due_at) | same, decided_at__lte=after.due_at)
-    return list(rows.values_list("pk", flat=True)[:most])
+    if end is not None:
+        same = Q(decided_at=end.due_at, pk__gte=end.key)
+        rows = rows.filter(Q(decided_at__gt=end.due_at) | same, decided_at__gte=end.due_at)
+    yield rows
+
+
+def is_below(row: Row, place: Place, is_decided: bool) -> bool:
+    key, moment, opened_at = row
+    if is_decided:
+        return (moment, key) < (place.due_at, place.key)
+    return (moment or _NEVER, opened_at, key) > (place.due_at or _NEVER, place.opened_at, place.key)
 
 
 def in_order(row: Approval) -> tuple[datetime, datetime, uuid.UUID]:
@@ -73,7 +149,7 @@ def in_order(row: Approval) -> tuple[datetime, datetime, uuid.UUID]:
 
 def _number(moment: datetime) -> int:
     """Microseconds since 1970, exactly."""
-    length = moment - _FIRST
+    length = moment - FIRST
     return (length.days * 86_400 + length.seconds) * 1_000_000 + length.microseconds
 
 

@@ -65,8 +65,10 @@ def open_approval(
         proposal_digest=codec.digest(codec.dumps(request["payload"])),
         opened_at=now,
     )
+    rows = _named(approval, request)
+    approval.is_unnamed = not any(not row.excluded for row in rows)
     approval.save(force_insert=True)
-    Reviewer.objects.bulk_create(_named(approval, request))
+    Reviewer.objects.bulk_create(rows)
     approval.append(Activity(kind=OPENED, at=now))
     Reviewer.objects.filter(approval__run=run, live=False).update(live=True)  # of a run that was repaired
 

@@ -4,8 +4,9 @@
 
 A private PostgreSQL is filled by SQL, then each page is asked for in this process, through all of Django, once to warm
 up and then `--repeats` times; what is told is the median, in milliseconds. Half of all is asked of the group `pm`, the
-rest of 200 teams of ten; a tenth has no deadline. Four people look: `pm` (half of everything), `member` of one team,
-`rare` (one in fifty thousand), and `overseer`, who sees all runs.
+rest of 200 teams of ten; one in a hundred has no deadline. Seven people look: `pm` (half of everything), `member` of
+one team, `rare` (one in fifty thousand), `overseer`, who sees all runs, `fifty`, who is in fifty teams, `barred`, who
+is in pm and excluded from every open one, and `nobody`, whom nothing is asked.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 ROOT = Path(__file__).resolve().parent.parent
 TEAMS, PEOPLE, GRAPHS = 200, 10, 50
@@ -84,6 +87,9 @@ def fill(approvals: int) -> dict[str, object]:
         User.groups.through(user=user, group=groups[number % len(groups)])
         for number, user in enumerate(users)
     )
+    fifty, barred, nobody = (User.objects.create(username=name) for name in ("fifty", "barred", "nobody"))
+    fifty.groups.set(groups[2:52])
+    barred.groups.set([groups[0], Group.objects.create(name="banned")])
     overseer = User.objects.create(username="overseer")
     overseer.user_permissions.add(Permission.objects.get(codename="view_all"))
     with connection.cursor() as cursor:
@@ -95,7 +101,8 @@ def fill(approvals: int) -> dict[str, object]:
     with connection.cursor() as cursor:
         for table in ("approvals_approval", "approvals_reviewer", "runs_run"):
             cursor.execute(f"VACUUM {table}")
-    return {"pm": users[0], "member": users[9], "rare": users[1], "overseer": overseer}
+    named = {"pm": users[0], "member": users[9], "rare": users[1]}
+    return named | {"overseer": overseer, "fifty": fifty, "barred": barred, "nobody": nobody}
 
 
 def statements(approvals: int, first_user: int, last_user: int) -> Iterator[str]:
@@ -127,6 +134,8 @@ def statements(approvals: int, first_user: int, last_user: int) -> Iterator[str]
     yield insert(Reviewer, approvals, id="i", approval=key, live=is_open,
                  name=f"CASE WHEN i % 50000 = 0 THEN 'rare' WHEN (hashint8(i + 2) & 1) = 0 THEN 'pm' ELSE {team} END",
                  )  # fmt: skip
+    yield insert(Reviewer, approvals // OPEN, id=f"{approvals} + i", name="'banned'", excluded="true",
+                 approval=f"(SELECT run_id FROM approvals_approval WHERE entry_id = i * {OPEN})")  # fmt: skip
 
 
 def insert(model: type, rows: int, **given: str) -> str:
@@ -167,8 +176,8 @@ def measure(approvals: int, repeats: int) -> dict[str, object]:
 
     from approvals.filters import Filter
     from approvals.listing import Listing
-    from approvals.models import Approval
     from durableweb import web_connections
+    from runs.engine import clock
 
     web_connections.share(connections)  # as the web process does
     call_command("migrate", verbosity=0)
@@ -176,6 +185,7 @@ def measure(approvals: int, repeats: int) -> dict[str, object]:
     begun = time.monotonic()
     people = fill(approvals)
     filled = time.monotonic() - begun
+    earlier = quote((clock.now() - timedelta(minutes=61)).isoformat())
     found: dict[str, dict[str, object]] = {}
     for name, person in people.items():
         client = Client()
@@ -198,14 +208,31 @@ def measure(approvals: int, repeats: int) -> dict[str, object]:
             "all, search, one found": f"/?scope=all&q=letter+{approvals // OPEN}0+to",
             "decided, search, some found": "/?scope=decided&q=er+500",
             "decided, search, none found": "/?scope=decided&q=nowhere",
+            "decided, search, 1 % found": "/?scope=decided&q=customer+12",
+            "decided, one frequent letter": "/?scope=decided&q=c",
+            "mine, one frequent letter": "/?q=c",
+            "mine, search, 1 % found": "/?q=customer+12",
+            "all, for a person of none": "/?scope=all&requester=nobody",
+            "all, one team is asked": "/?scope=all&reviewer=team-7",
+            "all, none is asked": "/?scope=all&reviewer=nobody",
+            "decided, one team was asked": "/?scope=decided&reviewer=team-7",
+            "decided, graph and search": "/?scope=decided&graph=graph-7&q=customer+12",
+            "decided, older than 7 days": "/?scope=decided&age=7d",
+            "all, overdue": "/?scope=all&due=overdue",
+            "all, no deadline": "/?scope=all&due=none",
+            "mine, 3 new": f"/inbox/new/?until={earlier}",
+            "mine, live": f"/inbox/list/?until={earlier}",
+            "all, live": f"/inbox/list/?scope=all&until={earlier}",
+            "decided, 3 new": f"/inbox/new/?scope=decided&until={earlier}",
             "the badge": "/inbox/count/",
             "attention": "/?scope=attention",
+            "attention, search": "/?scope=attention&q=customer+12",
         }
         listed = Listing(person, Filter(scope="all")).rows
         if listed:
             pages["an approval's state"] = f"{listed[0].get_absolute_url()}parts/state/"
         found[name] = {
-            "open": Approval.objects.mine(person).count(),
+            "open": str(Listing(person, Filter()).mine),
             "pages": {page: timed(partial(read, client, at), repeats) for page, at in pages.items()},
         }
     return {"approvals": approvals, "filled_seconds": round(filled), "people": found}
@@ -259,7 +286,7 @@ def shown(found: dict) -> str:
         " time, and on the clock (median, best)"
     ]
     for name, person in found["people"].items():
-        lines.append(f"\n{name}: {person['open']:,} open in Mine")
+        lines.append(f"\n{name}: {person['open']} open in Mine")
         for page, times in person["pages"].items():
             mark = "" if times["worked"] < MOST_MILLISECONDS else "  over the budget"
             lines.append(f"  {page:<26}{times['worked']:>8}{times['median']:>9} {times['best']:>8}{mark}")

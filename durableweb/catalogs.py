@@ -1,5 +1,6 @@
 """The catalogs of translations: what the code says, what a language has for it, and the compiled files.
 
+The admin site's pages are Unfold's, which brings no languages: its texts are ours, but those that Django translates.
 For developers, by bin/translations and a test; Babel is installed for them alone. Django reads the compiled files.
 """
 
@@ -8,9 +9,13 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from gettext import GNUTranslations
 from pathlib import Path
 from typing import IO, Any  # Any: what Babel hands over
 
+import django
+import unfold
 from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import DEFAULT_KEYWORDS, extract, extract_python
 from babel.messages.mofile import write_mo
@@ -18,7 +23,12 @@ from babel.messages.pofile import read_po, write_po
 from django.utils.translation.template import templatize
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ("approvals", "durableweb", "runs", "templates")
+SOURCES = tuple(ROOT / name for name in ("approvals", "durableweb", "runs", "templates"))
+UNFOLD = Path(unfold.__file__).parent
+DJANGO = [
+    Path(django.__file__).parent / part / "locale"
+    for part in ("conf", "contrib/admin", "contrib/auth", "contrib/contenttypes", "contrib/sessions")
+]
 KEYWORDS = DEFAULT_KEYWORDS | {
     "gettext_lazy": None,
     "gettext_noop": None,
@@ -31,7 +41,7 @@ _PLACE = re.compile(r"%\((\w+)\)s|%%s")
 def update(language: str) -> None:
     """Take in what is new, drop what nobody says any more, keep what is translated, and compile."""
     catalog = _read(language)
-    catalog.update(_said(), no_fuzzy_matching=True)
+    catalog.update(_said(language), no_fuzzy_matching=True)
     catalog.obsolete.clear()
     with _path(language, "po").open("wb") as file:
         write_po(file, catalog, width=110, sort_output=True, omit_header=False, include_lineno=False)
@@ -41,7 +51,7 @@ def update(language: str) -> None:
 def faults(language: str) -> list[str]:
     """What keeps a language from being complete: a sentence each, with the text that it is about."""
     catalog, found = _read(language), []
-    for message in _said():
+    for message in _said(language):
         if message.id:
             found += _faults_of(message, catalog.get(message.id, message.context))
     if _path(language, "mo").read_bytes() != _compiled(catalog):
@@ -68,17 +78,46 @@ def _forms(text: str | Sequence[str]) -> list[str]:
     return [text] if isinstance(text, str) else list(text)
 
 
-def _said() -> Catalog:
+def _said(language: str) -> Catalog:
     """Everything that code and templates mark."""
     catalog = Catalog(charset="utf-8", fuzzy=False)
     for source in SOURCES:
-        for path in sorted((ROOT / source).rglob("*")):
-            if path.suffix in (".py", ".html", ".txt") and path.is_file():
-                method = extract_python if path.suffix == ".py" else _extract_template
-                with path.open("rb") as file:
-                    for _line, text, _comments, context in extract(method, file, keywords=KEYWORDS):
-                        catalog.add(text, locations=[(str(path.relative_to(ROOT)), 0)], context=context)
+        for text, context, path in _marked(source):
+            catalog.add(text, locations=[(str(path.relative_to(ROOT)), 0)], context=context)
+    has = _of_django(language)
+    for text, context, path in _marked(UNFOLD):
+        is_used = "contrib" not in path.relative_to(UNFOLD).parts  # its parts that are not installed here
+        if is_used and _key(text, context) not in has:
+            catalog.add(text, locations=[(str(path.relative_to(UNFOLD.parent)), 0)], context=context)
     return catalog
+
+
+@cache
+def _marked(source: Path) -> list[tuple[Any, str | None, Path]]:
+    """Each text that is marked below a folder, with its context, and where."""
+    found: list[tuple[Any, str | None, Path]] = []
+    for path in sorted(source.rglob("*")):
+        if path.suffix in (".py", ".html", ".txt") and path.is_file():
+            method = extract_python if path.suffix == ".py" else _extract_template
+            with path.open("rb") as file:
+                for _line, text, _comments, context in extract(method, file, keywords=KEYWORDS):
+                    found.append((text, context, path))
+    return found
+
+
+@cache
+def _of_django(language: str) -> frozenset[str]:
+    """The keys of what Django itself translates."""
+    found: set[str] = set()
+    for path in (folder / language / "LC_MESSAGES" / "django.mo" for folder in DJANGO):
+        with path.open("rb") as file:
+            catalog = GNUTranslations(file)._catalog  # type: ignore[attr-defined]  # it shows them nowhere else
+        found |= {key if isinstance(key, str) else key[0] for key in catalog}
+    return frozenset(found)
+
+
+def _key(text: str | Sequence[str], context: str | None) -> str:
+    return f"{context}\x04{_forms(text)[0]}" if context else _forms(text)[0]
 
 
 def _extract_template(

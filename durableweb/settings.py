@@ -168,12 +168,20 @@ _accent = (  # of static/css/tokens.css, from light to dark
     (500, "65% 0.15 268"), (600, "48.5% 0.19 268"), (700, "43.5% 0.19 268"), (800, "39% 0.16 268"),
     (900, "34% 0.13 268"), (950, "26% 0.1 268"),
 )  # fmt: skip
+_base = (  # the greys, likewise
+    (50, "97.7% 0.003 264"), (100, "95.7% 0.005 264"), (200, "91.8% 0.005 264"), (300, "84.5% 0.008 264"),
+    (400, "73.5% 0.012 264"), (500, "53% 0.016 264"), (600, "48.5% 0.016 264"), (700, "37.2% 0.011 264"),
+    (800, "29.2% 0.009 264"), (900, "20.3% 0.007 264"), (950, "16.8% 0.006 264"),
+)  # fmt: skip
 UNFOLD = {
     "SITE_TITLE": "durableweb",
     "SITE_HEADER": "durableweb",
     "SITE_ICON": lambda request: static("icon.svg"),
     "STYLES": [lambda request: static("css/admin.css")],
-    "COLORS": {"primary": {str(step): f"oklch({colour})" for step, colour in _accent}},
+    "COLORS": {
+        name: {str(step): f"oklch({colour})" for step, colour in ramp}
+        for name, ramp in (("primary", _accent), ("base", _base))
+    },
 }
 
 # -- people and browsers ------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from django import forms
 from django.contrib import admin, messages
 from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.utils.formats import date_format
+from django.utils.functional import Promise
+from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
@@ -19,11 +20,14 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
 from runs import registry
 from runs.admin_runs import RunAdmin
+from runs.admin_words import of_schedules  # before the forms: importing it names what they show
 from runs.engine import clock
-from runs.errors import Invalid, Refusal
+from runs.errors import Invalid, Refusal, told
 from runs.models import Run
 from runs.models.limits import NUMBERS, GraphStop, QueueLimit
 from runs.models.schedule import WRITTEN, Schedule
+from runs.naming import for_operators
+from runs.pages.words import dated
 
 ACTIVE, STOPPED, BAD = "active", "stopped", "bad"
 LABELS = {ACTIVE: "success", STOPPED: "info", BAD: "danger"}
@@ -47,6 +51,13 @@ class ScheduleForm(forms.ModelForm):
         if "graph" in self.fields:
             self.fields["graph"].widget = _graph_names(self.instance.graph)
 
+    def add_error(self, field: str | None, error: Any) -> None:
+        """What the core found is in English, and is said again."""
+        if hasattr(error, "error_dict"):
+            found = {name: map(of_schedules.retold, said) for name, said in error.message_dict.items()}
+            error = forms.ValidationError({name: list(said) for name, said in found.items()})
+        super().add_error(field, error)
+
 
 @admin.register(Schedule)
 class ScheduleAdmin(ModelAdmin):
@@ -57,25 +68,27 @@ class ScheduleAdmin(ModelAdmin):
     ordering = ("graph", "name")
     actions = ("pause_selected", "resume_selected")
     actions_submit_line = ("pause_it", "resume_it")
-    seen = ("when", "next_slot_in_words", "latest_in_words", "state_in_words", "created_by", "fault")
+    seen = ("when", "next_slot_in_words", "latest_in_words", "state_in_words", "asked_by", "fault")
 
     # -- what is shown
 
     @display(description=_("when"), ordering="cron")
     def when(self, schedule: Schedule) -> str:
-        return f"{schedule.recurrence.explained()} ({schedule.cron}, {schedule.zone})"
+        written = f"{schedule.cron}, {schedule.zone}"
+        spoken = (get_language() or "en").partition("-")[0]
+        return f"{schedule.recurrence.explained()} ({written})" if spoken == "en" else written
 
     @display(description=_("next"), ordering="due_at")
     def next_slot_in_words(self, schedule: Schedule) -> str:
         slot = schedule.next_slot
-        return f"{date_format(slot, 'D j M Y, H:i')} {slot.tzname()}" if slot else "-"
+        return f"{dated(slot, 'D j M Y, H:i')} {slot.tzname()}" if slot else "-"
 
     @display(description=_("latest that started a run"), ordering="latest_slot")
     def latest_in_words(self, schedule: Schedule) -> str:
         if schedule.latest_slot is None:
             return "-"
         slot = schedule.recurrence.local(schedule.latest_slot)
-        return f"{date_format(slot, 'D j M Y, H:i')} {slot.tzname()}"
+        return f"{dated(slot, 'D j M Y, H:i')} {slot.tzname()}"
 
     @display(description=_("state"), label=LABELS)
     def state(self, schedule: Schedule) -> tuple[str, Any]:
@@ -85,11 +98,15 @@ class ScheduleAdmin(ModelAdmin):
     def state_in_words(self, schedule: Schedule) -> Any:
         return self._state(schedule)[1]
 
+    @display(description=_("created by"))
+    def asked_by(self, schedule: Schedule) -> str:
+        return for_operators(schedule.created_by) if schedule.created_by else "-"
+
     def _state(self, schedule: Schedule) -> tuple[str, Any]:
         if schedule.withdrawn_at is not None:
             return STOPPED, _("the code declares it no more")
         if schedule.paused_at is not None:
-            return STOPPED, _("paused by %(name)s") % {"name": schedule.paused_by}
+            return STOPPED, _("paused by %(name)s") % {"name": for_operators(schedule.paused_by)}
         if schedule.fault:
             return BAD, _("its run could not be started")
         if schedule.is_overdue(clock.now()):
@@ -169,15 +186,15 @@ class ScheduleAdmin(ModelAdmin):
 
     def _pause(self, request: HttpRequest, schedule: Schedule) -> None:
         schedule.pause(request.user.get_username())
-        self._tell(request, schedule, "Paused")
+        self._tell(request, schedule, "Paused", _("Paused: %(schedule)s."))
 
     def _resume(self, request: HttpRequest, schedule: Schedule) -> None:
         schedule.resume(request.user.get_username())
-        self._tell(request, schedule, "Resumed")
+        self._tell(request, schedule, "Resumed", _("Resumed: %(schedule)s."))
 
-    def _tell(self, request: HttpRequest, schedule: Schedule, done: str) -> None:
-        self.log_change(request, schedule, done)
-        self.message_user(request, f"{done}: {schedule}.", messages.SUCCESS)
+    def _tell(self, request: HttpRequest, schedule: Schedule, logged: str, said: Promise) -> None:
+        self.log_change(request, schedule, logged)
+        self.message_user(request, told(said, schedule=schedule), messages.SUCCESS)
 
     def _try(self, request: HttpRequest, act: Any, schedule: Schedule) -> None:
         try:
@@ -226,8 +243,12 @@ class GraphStopAdmin(ModelAdmin):
 
     form = GraphStopForm
     fields = ("graph", "reason")
-    list_display = ("graph", "by", "at", "reason")
+    list_display = ("graph", "stopped_by", "at", "reason")
     ordering = ("graph",)
+
+    @display(description=_("by"), ordering="by")
+    def stopped_by(self, stop: GraphStop) -> str:
+        return for_operators(stop.by)
 
     def has_change_permission(self, request: HttpRequest, obj: GraphStop | None = None) -> bool:
         return False

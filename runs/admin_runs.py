@@ -22,6 +22,7 @@ from runs.admin_keeping import Keeping
 from runs.engine import keeping
 from runs.models import GraphVersion, Run, Tombstone
 from runs.models.statuses import STATUSES
+from runs.naming import for_operators
 from runs.pages.words import status_word
 
 COLOURS = {"completed": "success", "failed": "danger", "waiting": "info", "kept": "info", "erased": "warning"}
@@ -161,4 +162,4 @@ def _stone(run: Run) -> Tombstone | None:
 
 
 def _said(who: str, at: Any, reason: str) -> str:
-    return f"{date_format(localtime(at), 'DATETIME_FORMAT')}, {who}: {reason}"
+    return f"{date_format(localtime(at), 'DATETIME_FORMAT')}, {for_operators(who)}: {reason}"

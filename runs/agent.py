@@ -16,21 +16,19 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
-from functools import wraps
-from inspect import signature
 from typing import Any  # arguments, results and what an agent finishes with are the author's
 
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import to_jsonable_python
 
 from runs import agent_words as words
+from runs.agent_reply import next_reply
 from runs.core import codec
 from runs.core.ask import Ask
 from runs.core.commands import carry_out, carry_out_async
 from runs.core.context import AsyncRun, Run
 from runs.core.errors import EffectFailed, Expired, GraphError, Permanent, Rejected
-from runs.core.rate import LONGEST_NAME, Rate
-from runs.core.tool import Call, Tool, explain, tool
+from runs.core.tool import Call, Tool, explain
 from runs.hand_off import Handed, HandOff
 from runs.language_model import LanguageModel, Message, Reply, Scripted, Wish
 from runs.talk import Budget, Talk
@@ -202,36 +200,9 @@ class Agent:
         talk.more_usd += Decimal(str(answer.payload["usd"]))
 
     def _ask_model(self, run: Run, talk: Talk, key: str, given: Mapping[str, Any]) -> Any:
-        """The ledger keeps the reply, and of the messages their digest: they are in the state already."""
         model = self.model() if callable(self.model) else self.model
         messages, tools = list(talk.messages), self._tools(given)
-
-        def ask_model(
-            agent: str,
-            turn: int,
-            model_name: str,
-            digest: str,
-            api_key: str | None = None,
-            *,
-            timeout: float,
-            show_text: Callable[[str], None],
-        ) -> Reply:
-            """The language model's next reply; `digest` is that of the messages before it."""
-            reply = model.areply if in_loop else model.reply
-            more = {"show": show_text} if _streams(model, reply) else {}
-            return reply(messages, tools, api_key, timeout, **more)  # in the loop it is one to await
-
-        in_loop = isinstance(run, AsyncRun) and hasattr(model, "areply")
-        asked = _awaited(ask_model) if in_loop else ask_model
-        return run.call(
-            tool(limit=model.limit, retry=model.retry, rate=_rate_of(model))(asked),
-            key=key,
-            agent=self.name,
-            turn=talk.turns,
-            model_name=model.name,
-            digest=codec.digest(codec.dumps(messages)),
-            api_key=run.secret(model.secret) if model.secret else None,
-        )
+        return next_reply(run, model, messages, tools, key=key, agent=self.name, turn=talk.turns)
 
     def _tools(self, given: Mapping[str, Any]) -> list[Message]:
         """All that the model may call, as it is told."""
@@ -307,17 +278,6 @@ class Agent:
         return True
 
 
-def _streams(model: LanguageModel, reply: Callable[..., Any]) -> bool:
-    return getattr(model, "streams", True) and "show" in signature(reply).parameters
-
-
-def _rate_of(model: LanguageModel) -> Rate | None:
-    """Agents that ask one model share its rate, unless that has a name of its own."""
-    given = getattr(model, "rate", None)
-    rate = Rate(given) if isinstance(given, str) else given
-    return rate if rate is None or rate.name else replace(rate, name=f"model {model.name}"[:LONGEST_NAME])
-
-
 def _changed(run: Run, key: str, call: Call) -> str:
     """The arguments that went out, as JSON, if people changed them."""
     try:
@@ -330,16 +290,6 @@ def _changed(run: Run, key: str, call: Call) -> str:
 def _interrupt(run: Run, ask: Ask, **changes: Any) -> Any:
     changed = replace(ask, **changes)
     return run.interrupt(**{field.name: getattr(changed, field.name) for field in fields(changed)})
-
-
-def _awaited(ask: Callable[..., Any]) -> Callable[..., Any]:
-    """A tool's function that returns something to await, as one that is awaited."""
-
-    @wraps(ask)
-    async def ask_model(*positional: Any, **arguments: Any) -> Any:
-        return await ask(*positional, **arguments)
-
-    return ask_model
 
 
 def _as_it_is(recorded: Any) -> Any:

@@ -21,6 +21,13 @@ either = lazy(lambda names: _either([str(name) for name in names]), str)
 in_turn = lazy(lambda said: "; ".join(map(str, said)), str)
 joined = lazy(lambda said: " ".join(map(str, said)), str)
 lowered = lazy(lambda word: str(word).lower(), str)
+
+
+def status(word: str) -> Promise:
+    """Of a run or an entry, as pages call it, within a sentence."""
+    return lowered(gettext_lazy(word.replace("_", " ").capitalize()))  # its words: runs/pages/words.py
+
+
 _filled = lazy(lambda message, values: str(message) % values, str)
 
 

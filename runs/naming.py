@@ -1,4 +1,7 @@
-"""People in sentences: on pages by their full name, where there is one; in trail, log and commands by the user name."""
+"""People in sentences: on pages and in mails by their full name, where there is one; in trail and log by the user name.
+
+Operators, in the admin site and in what commands print, read both: Ada Lovelace (ada).
+"""
 
 from __future__ import annotations
 
@@ -53,6 +56,16 @@ def full_names(names: Sequence[str]) -> list[str]:
         known.update(dict.fromkeys(unknown, ""))
         known.update({one.get_username(): one.get_full_name() for one in people})
     return [known[name] or name for name in names]
+
+
+def for_operators(one: User | str) -> str:
+    """Of a user, or of a name as rows write it: ada, user ada, user ada (shell of root)."""
+    if not isinstance(one, str):
+        name, full, rest = one.get_username(), one.get_full_name(), ""
+    else:
+        name, _space, rest = one.removeprefix("user ").partition(" ")
+        full = full_names([name])[0]
+    return f"{full} ({name}) {rest}".rstrip() if full and full != name else f"{name} {rest}".rstrip()
 
 
 def _called(one: User) -> str:

@@ -7,11 +7,13 @@ import threading
 import time
 from dataclasses import dataclass
 
+from django.utils.translation import gettext_lazy as _
+
 from runs import secret_places
 from runs.core.codec_tree import Plain
 from runs.core.errors import Permanent
 from runs.core.secrets import Guard
-from runs.errors import Invalid
+from runs.errors import Invalid, told
 
 log = logging.getLogger(__name__)
 
@@ -44,16 +46,19 @@ def guard() -> Guard:
 def refuse(text: str, field: str) -> None:
     """Raises Invalid naming the field in which a known secret's value stands; never the value."""
     if (name := guard().find(text)) is not None:
-        fault = f"This holds the value of the secret {name}; take it out."
-        raise Invalid(f"{field}: {fault}", {field: [fault]})
+        raise _holds(name, field)
 
 
 def refuse_in(tree: Plain) -> None:
     """The same of a tree, naming the path."""
     if (found := guard().locate(tree)) is not None:
         path, name = found
-        fault = f"This holds the value of the secret {name}; take it out."
-        raise Invalid(f"{path}: {fault}", {path: [fault]})
+        raise _holds(name, path)
+
+
+def _holds(name: str, where: str) -> Invalid:
+    fault = told(_("This holds the value of the secret %(name)s; take it out."), name=name)
+    return Invalid(told("%(where)s: %(fault)s", where=where, fault=fault), {where: [fault]})
 
 
 def reveal(name: str) -> str:

@@ -23,6 +23,7 @@ from approvals.models.timing import Timing
 from approvals.models.undoing import Undoing
 from approvals.notices import outbox
 from approvals.payload import as_json
+from approvals.who import AMPLE_QUORUM
 from approvals.words import EXPIRIES, OUTCOMES, RESPOND, RISKS
 from runs.core import codec
 from runs.engine.durably import durably
@@ -67,6 +68,9 @@ class Approval(Deciding, Undoing, Tending, Delegating, Timing, models.Model):
     )
     has_broken_form = models.BooleanField(
         default=False, help_text="Its schema is none, so that it can only be answered as JSON."
+    )
+    is_unnamed = models.BooleanField(
+        default=False, db_default=False, help_text="Nobody was named to decide it when it was asked."
     )
     on_expiry = models.CharField(max_length=12, default="expired")
     assignee = models.ForeignKey(
@@ -123,6 +127,22 @@ class Approval(Deciding, Undoing, Tending, Delegating, Timing, models.Model):
                 condition=Q(outcome=""),
                 name="approval_open_of_graph",
             ),
+            models.Index(
+                fields=["risk", "due_at", "opened_at", "id"],
+                condition=Q(outcome=""),
+                name="approval_open_of_risk",
+            ),
+            # what is new since a page was made
+            models.Index(fields=["opened_at"], condition=Q(outcome=""), name="approval_open_since"),
+            # needs attention, but for what only the names of its reviewers tell
+            models.Index(
+                fields=["due_at", "opened_at", "id"],
+                condition=Q(outcome="")
+                & (
+                    Q(has_broken_form=True) | Q(is_unnamed=True) | Q(stage__gt=1) | Q(quorum__gt=AMPLE_QUORUM)
+                ),
+                name="approval_doubtful",
+            ),
             # the chores
             models.Index(
                 fields=["remind_at"],
@@ -136,6 +156,11 @@ class Approval(Deciding, Undoing, Tending, Delegating, Timing, models.Model):
             ),
             # Decided: the latest first
             models.Index(fields=["-decided_at", "-id"], condition=~Q(outcome=""), name="approval_decided"),
+            models.Index(
+                fields=["graph", "-decided_at", "-id"],
+                condition=~Q(outcome=""),
+                name="approval_decided_of_graph",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -11,6 +11,7 @@ from django.db.models import Q
 from approvals.words import DID, VERDICTS, VIAS
 from runs.core import codec
 from runs.errors import told
+from runs.models.rules import not_blank
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,9 +61,7 @@ class Decision(models.Model):
             models.UniqueConstraint(fields=["approval", "seq"], name="decision_seq_once"),
             models.CheckConstraint(condition=Q(verdict__in=VERDICTS), name="decision_verdict_known"),
             models.CheckConstraint(condition=Q(via__in=VIAS), name="decision_via_known"),
-            models.CheckConstraint(
-                condition=Q(operation_id__regex=r"\S"), name="decision_operation_not_blank"
-            ),
+            models.CheckConstraint(condition=not_blank("operation_id"), name="decision_operation_not_blank"),
         ]
         indexes = [
             models.Index(fields=["by", "-at"], name="decision_by_person"),  # who did what; what I decided

@@ -24,7 +24,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from approvals import who
-from approvals.models import reach, search
+from approvals.models import attention, reach, search
 from approvals.models.reviewer import Reviewer, Vote
 from runs import sight
 from runs.models import Run
@@ -32,6 +32,7 @@ from runs.models import Run
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from django.contrib.auth.models import User
 
 OLD = timedelta(days=3)  # an approval without a deadline that has waited longer needs attention
 OVERDUE, TODAY, LATER, NO_DEADLINE = "overdue", "today", "later", "none"
@@ -96,12 +97,19 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
 
         Their number is a measure of the installation (`measures`). People are only counted where they may be too few.
         """
-        lacking = _may_lack_people() & Q(able__lt=F("quorum"))
-        return self.open().alias(able=who.able_count()).filter(_is_old(now) | HAS_BROKEN_FORM | lacking)
+        lacking = may_lack_people() & Q(able__lt=F("quorum"))
+        return self.open().alias(able=who.able_count()).filter(is_old(now) | HAS_BROKEN_FORM | lacking)
 
     def may_need_attention(self, now: datetime) -> ApprovalQuerySet:
         """The same before people are counted: where there is none of these, none needs attention."""
         return self.open().filter(_is_doubtful(now))
+
+    def in_need(self, user: User, now: datetime, found: attention.Found | None = None) -> ApprovalQuerySet:
+        """What needs attention among what `user` may see; of very many, that of `found`."""
+        if reach.sees_few(user):
+            return reach.seen_by(self.needs_attention(now), user, live=True)
+        found = found or attention.found(self, user, now)
+        return reach.seen_by(self.open().filter(pk__in=reach.among(found.keys)), user, live=True)
 
     def doubts(self, now: datetime, most: int) -> tuple[int, int]:
         """How many are open, counted to `most`, and how many of these may need attention. One statement."""
@@ -121,7 +129,7 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
             "teams": lambda: self.teams(user).in_order(),
             "all": lambda: reach.seen_by(self.open(), user, live=True).in_order(),
             "decided": lambda: reach.seen_by(self.decided(), user, live=False),
-            "attention": lambda: reach.seen_by(self.needs_attention(now), user, live=True).in_order(),
+            "attention": lambda: self.in_need(user, now).in_order(),
         }
         return within[scope]()
 
@@ -161,6 +169,10 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
         """Those that have `text` in question, reason or graph, or are called so."""
         return search.matching(self, text)
 
+    def meeting(self, text: str) -> ApprovalQuerySet:
+        """The same rows, looked for in the order of the list."""
+        return search.met(self, text)
+
     def asked_by(self, text: str) -> ApprovalQuerySet:
         """Those whose run was started by, or works for, the person of that user name."""
         people = list(get_user_model().objects.filter(username__iexact=text).values_list("pk", flat=True))
@@ -176,15 +188,15 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
 HAS_BROKEN_FORM = Q(has_broken_form=True)
 
 
-def _is_old(now: datetime) -> Q:
+def is_old(now: datetime) -> Q:
     return Q(due_at=None, opened_at__lt=now - OLD)
 
 
 def _is_doubtful(now: datetime) -> Q:
-    return _is_old(now) | HAS_BROKEN_FORM | _may_lack_people()
+    return is_old(now) | HAS_BROKEN_FORM | may_lack_people()
 
 
-def _may_lack_people() -> Q:
+def may_lack_people() -> Q:
     reviewers = Reviewer.objects.filter(approval=OuterRef("pk"), live=True)
     plain = Q(excluded=False, name__in=who.ample_names())
     few = Q(quorum__gt=who.AMPLE_QUORUM) | Q(stage__gt=1) | Exists(reviewers.exclude(plain))

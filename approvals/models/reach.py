@@ -11,20 +11,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.core.cache import caches
+from django.db import connection
 from django.db.models import OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.expressions import RawSQL
 from django.db.models.lookups import IsNull
 
-from approvals import who
+from approvals import counting, who
 from approvals.models.reviewer import Reviewer
 from runs import sight
 from runs.models import Run
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+    from uuid import UUID
+
     from django.contrib.auth.models import User
 
     from approvals.models.inbox import ApprovalQuerySet
 
 FEW = 5_000
+NEAR = 3_000  # of the open list, where each row is asked
+NEAR_END = "approvals:end-of-near"
 REMEMBERED = 300  # seconds
 
 
@@ -47,13 +54,66 @@ def seen_by(rows: ApprovalQuerySet, user: User, *, live: bool) -> ApprovalQueryS
     return rows.filter(run__in=first.union(*others, all=True))
 
 
+def is_short(scope: str, user: User) -> bool:
+    """Whether a scope that was just made is of few rows, so that all of them can be looked at."""
+    if scope in ("all", "decided") and sight.sees_all(user):
+        return False
+    known: dict[str, bool] = user.__dict__.get("_few", {})
+    ways = {"mine": "named", "teams": "named", "all": "live", "decided": "all"}
+    return scope == "attention" or known.get(ways[scope], False)
+
+
+def is_quick(scope: str, user: User) -> bool:
+    """Whether a scope that was just made is walked without asking of each row whether it belongs there."""
+    return is_short(scope, user) or (scope in ("all", "decided") and sight.sees_all(user))
+
+
+def most_counted(scope: str, user: User) -> int:
+    """To how many the rows of such a scope are counted."""
+    return counting.MOST if is_quick(scope, user) else counting.LONG
+
+
+def countable(scope: str, rows: ApprovalQuerySet, user: User) -> counting.Countable:
+    """How such a scope of open rows is counted: where each row is asked, only so far down the list."""
+    if is_quick(scope, user):
+        return counting.Countable(rows, counting.MOST)
+    near = _near()
+    return counting.Countable(rows.filter(near), counting.LONG, is_part=bool(near))
+
+
+def near(scope: str, rows: ApprovalQuerySet, user: User) -> ApprovalQuerySet:
+    return countable(scope, rows, user).rows
+
+
+def _near() -> Q:
+    """Over open rows: those that come first in their order; all, where they are few. Remembered a while."""
+    from approvals.models import Approval
+
+    known = caches["process"].get(NEAR_END)
+    if known is None:
+        last = Approval.objects.open().in_order().values_list("due_at", "opened_at")[NEAR - 1 : NEAR]
+        known = next(iter(last), ())
+        caches["process"].set(NEAR_END, known, counting.REMEMBERED)
+    if not known:
+        return Q()
+    due_at, opened_at = known
+    return (
+        Q(due_at__lte=due_at) if due_at is not None else Q(due_at__isnull=False) | Q(opened_at__lte=opened_at)
+    )
+
+
+def sees_few(user: User) -> bool:
+    """Whether the open ones that this person may see are few."""
+    if sight.sees_all(user):
+        return False
+    return _are_few(user, "live", *(way for way, _run in _ways_to_runs(user, live=True)))
+
+
 def weigh(user: User) -> None:
     """For a page that will ask for several scopes: where the runs of a person are few, so are those they are named in,
     and one statement says both."""
-    if user.is_active and not sight.sees_all(user):
-        ways = _ways_to_runs(user, live=True)
-        if _are_few(user, "live", *(way for way, _run in ways)):
-            user._few["named"] = True
+    if user.is_active and not sight.sees_all(user) and sees_few(user):
+        user._few["named"] = True
 
 
 def _are_few(user: User, name: str, *ways: QuerySet) -> bool:
@@ -106,15 +166,17 @@ def met(user: User) -> Q:
     """Whether this person may see the run of one approval, asked of that row alone."""
     from approvals.models import Approval, Decision
 
-    ways = (
-        _named(user).filter(approval__run=OuterRef("run")),
-        Approval.objects.filter(assignee=user, run=OuterRef("run")),
-        Decision.objects.filter(by=user, approval__run=OuterRef("run")),
-    )
-    met = sight.own(user, run="run__")
-    for way in ways:
-        met |= there_is(way)
-    return met
+    named = _named(user).filter(approval=OuterRef("pk"))
+    decided = Decision.objects.filter(by=user, approval=OuterRef("pk"))
+    of_run = Approval.objects.filter(run=OuterRef("run"))
+    theirs = of_run.filter(Q(assignee=user) | there_is(named) | there_is(decided))
+    # Most often this one names them, and the others are not asked then.
+    return there_is(named) | there_is(theirs) | sight.own(user, run="run__")
+
+
+def among(keys: Collection[UUID]) -> Collection[UUID] | RawSQL:
+    """For `pk__in`: thousands of ids as one value, where the database takes that."""
+    return RawSQL("SELECT unnest(%s::uuid[])", [list(keys)]) if connection.vendor == "postgresql" else keys
 
 
 def there_is(rows: QuerySet) -> Q:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Upper
 
 
 class Reviewer(models.Model):
@@ -55,6 +56,8 @@ class Reviewer(models.Model):
             models.Index(
                 fields=["name", "approval"], name="reviewer_by_name"
             ),  # whom a run was ever shown to
+            # the filter by a reviewer, however their name is written
+            models.Index(Upper("name"), "approval", name="reviewer_by_any_case"),
             # the inbox of one person: short, however much was asked before
             models.Index(fields=["name", "approval"], condition=Q(live=True), name="reviewer_live"),
             # the same: who is excluded anywhere, which few are

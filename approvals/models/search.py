@@ -10,13 +10,14 @@ import re
 import uuid
 from typing import TYPE_CHECKING
 
-from django.db.models import CharField, Q, Value
-from django.db.models.functions import Cast, Replace, Upper
+from django.db.models import CharField, Q, TextField, Value
+from django.db.models.functions import Cast, Concat, Replace, Upper
 
 if TYPE_CHECKING:
     from approvals.models.inbox import ApprovalQuerySet
 
 COLUMNS = ("title", "body", "graph")
+COLUMNS_APART = ("title", Value("\n"), "body", Value("\n"), "graph")
 SHORTEST_ID = 4
 SHORTEST_ANYWHERE = 3
 # What a word begins after. ASCII only: from a pattern with other letters PostgreSQL takes no trigrams.
@@ -35,6 +36,19 @@ def matching(rows: ApprovalQuerySet, text: str) -> ApprovalQuerySet:
     if not digits:
         return rows.filter(words)
     return rows.alias(plain_id=PLAIN_ID).filter(words | _called(digits))
+
+
+def met(rows: ApprovalQuerySet, text: str) -> ApprovalQuerySet:
+    """As `matching`, for who walks rows in their order: so written that no index of texts is used instead."""
+    whole = Concat(*COLUMNS_APART, output_field=TextField())
+    if len(text) < SHORTEST_ANYWHERE and text.isascii():
+        begins = _BEGINS + re.escape(text.upper())
+        return rows.alias(all_text=Upper(whole)).filter(all_text__regex=begins)
+    words = Q(all_text__icontains=text)
+    digits = _digits(text)
+    if not digits:
+        return rows.alias(all_text=whole).filter(words)
+    return rows.alias(all_text=whole, plain_id=PLAIN_ID).filter(words | _called(digits))
 
 
 def called(rows: ApprovalQuerySet, text: str) -> ApprovalQuerySet:

@@ -9,14 +9,13 @@ from zoneinfo import ZoneInfo
 from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.dateformat import format as date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from approvals.forms.values import json_text, visible
 from approvals.notices import bundling, words
 from runs.engine import clock
-from runs.pages.words import person_name
+from runs.pages.words import dated, person_name
 
 if TYPE_CHECKING:
     from approvals.models import Approval, Notice
@@ -145,7 +144,7 @@ def _facts(approval: Approval, asks: bool) -> list[tuple[str, str]]:
         facts.append((_("Started by"), person_name(run.created_by)))
     if asks and approval.due_at is not None:
         due = timezone.localtime(approval.due_at)
-        facts.append((_("Decide by"), f"{date_format(due, 'D j M Y, H:i')} {due.tzname()}"))
+        facts.append((_("Decide by"), f"{dated(due, 'D j M Y, H:i')} {due.tzname()}"))
     if approval.risk != "low":
         facts.append((_("Risk"), {"medium": _("medium"), "high": _("high")}[approval.risk]))
     if not asks and approval.conclusion is not None:
@@ -160,7 +159,7 @@ def _despite_quiet(notice: Notice) -> list[tuple[str, str]]:
         return []
     until = end.astimezone(ZoneInfo(notice.person.notice_wish.zone))
     said = _("The deadline is before your quiet hours end at %(at)s, so this did not wait.")
-    return [(_("Sent now"), said % {"at": f"{date_format(until, 'H:i')} {until.tzname()}"})]
+    return [(_("Sent now"), said % {"at": f"{dated(until, 'H:i')} {until.tzname()}"})]
 
 
 def _outcome(approval: Approval) -> str:

@@ -39,10 +39,6 @@ def decision(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     try:
         if verdict != words.REJECT and draft.errors:
             raise Invalid(_("Some of it cannot be read; nothing was decided."), draft.errors)
-        if verdict == words.REJECT and not reason.strip():
-            raise Invalid(
-                _("Say why: the run gets your reason."), {"reason": [_("Choose or write a reason.")]}
-            )
         page.approval.decide(
             by=request.user,
             verdict=_meant(verdict, draft, page),

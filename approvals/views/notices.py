@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods
 from approvals.models import Notice, NoticeWish, Target
 from approvals.notices import words
 from approvals.notices.quiet import Quiet
+from approvals.notices.troubles import troubles
 from runs.engine import clock
 from runs.errors import Invalid
 
@@ -44,6 +45,7 @@ def notices(request: HttpRequest) -> HttpResponse:
         "choices": [(kind, name, said, kind not in unwanted) for kind, name, said in _choices()],
         "is_on": bool(settings.DURABLEWEB["site_url"]),
         "failed": failed,
+        "failed_for": troubles.retold(failed.error) if failed else "",
         "quiet": quiet,
         "faults": faults,
         "zones": sorted(available_timezones()),
@@ -91,10 +93,14 @@ def _hour(typed: dict[str, str], name: str) -> time:
 def _failing() -> dict[str, object]:
     """What operators should know: targets that take nothing, and mail that waits because it could not be sent."""
     mails = Notice.objects.filter(channel=words.MAIL, status=words.WAITING).exclude(error="")
+    latest = mails.order_by("-made_at").values_list("error", flat=True).first()
     return {
-        "failing": Target.objects.filter(failing_since__isnull=False),
+        "failing": [
+            (target, troubles.retold(target.last_error))
+            for target in Target.objects.filter(failing_since__isnull=False)
+        ],
         "mails_waiting": mails.count(),
-        "mail_error": mails.order_by("-made_at").values_list("error", flat=True).first(),
+        "mail_error": troubles.retold(latest) if latest else None,
     }
 
 

@@ -10,11 +10,30 @@ from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from django.contrib import admin
 from django.contrib.admin.exceptions import NotRegistered
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
+from unfold.decorators import display
+
+from runs.admin_words import call
+from runs.naming import for_operators
+
+call(
+    Authenticator,
+    _("second factor"),
+    _("second factors"),
+    type=_("kind"),
+    created_at=_("created at"),
+    last_used_at=_("last used at"),
+)
+call(SocialAccount, _("account elsewhere"), _("accounts elsewhere"), uid=_("name there"))
 
 
 class Removable(ModelAdmin):
     """Can be looked at and deleted."""
+
+    @display(description=_("person"), ordering="user__username")
+    def person(self, row: Any) -> str:
+        return for_operators(row.user)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -24,13 +43,13 @@ class Removable(ModelAdmin):
 
 
 class AuthenticatorAdmin(Removable):
-    fields = list_display = ("user", "type", "created_at", "last_used_at")
+    fields = readonly_fields = list_display = ("person", "type", "created_at", "last_used_at")
     list_select_related = ("user",)
     search_fields = ("user__username",)
 
 
 class AccountAdmin(Removable):
-    fields = list_display = ("user", "provider", "uid", "date_joined", "last_login")
+    fields = readonly_fields = list_display = ("person", "provider", "uid", "date_joined", "last_login")
     list_select_related = ("user",)
     search_fields = ("user__username", "uid")
 

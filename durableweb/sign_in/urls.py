@@ -9,6 +9,7 @@ from allauth.mfa.totp import views as codes
 from allauth.mfa.webauthn import views as passkeys
 from allauth.socialaccount import views as providers
 from allauth.socialaccount.providers.openid_connect import views as openid_connect
+from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import LogoutView
 from django.urls import path, re_path
 
@@ -40,7 +41,7 @@ urlpatterns = [
     path("login/at/<slug:provider_id>/", views.at_provider, name="openid_connect_login"),
     path("login/from/<slug:provider_id>/", openid_connect.callback, name="openid_connect_callback"),
     path("login/cancelled/", providers.login_cancelled, name="socialaccount_login_cancelled"),
-    path("login/failed/", providers.login_error, name="socialaccount_login_error"),
+    path("login/failed/", login_not_required(providers.login_error), name="socialaccount_login_error"),
     path("account/", factors.index, name="mfa_index"),
     path("account/password/", account.password_change, name="account_change_password"),
     path("account/password/none/", views.without_password, name="account_set_password"),

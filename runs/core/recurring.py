@@ -57,7 +57,7 @@ class Recurrence:
         return slot.astimezone(ZoneInfo(self.zone))
 
     def explained(self) -> str:
-        """In English: At 02:30 every day."""
+        """In English, for cronsim speaks no other language: At 02:30 every day."""
         return CronSim(self.cron, SOME_DAY).explain()
 
     def _from(self, moment: datetime) -> Iterator[datetime]:

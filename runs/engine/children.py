@@ -1,8 +1,8 @@
 """How a node's children are started, and how their ends are read, by the worker that drives their parent.
 
 An entry and the child that answers it are one commit, so a crash leaves both or neither, and the next execution finds
-the same child. A fan-out is one entry with counters; its children are made in several commits, each of which goes on
-where the last one stopped.
+the same child. A fan-out is one entry with counters; its children are made in several short commits, each of which goes
+on where the last one stopped.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from runs.engine.durably import durably_or_lost
 from runs.engine.entry_rows import entry_of, row_of
 from runs.engine.ids import uuid7
 from runs.engine.lease import Lease
+from runs.engine.portion import Portion
 from runs.engine.starting import first_body, remember
 from runs.engine.state import final_trees
 from runs.engine.telling import answer, end_of
@@ -41,7 +42,7 @@ from runs.models.entry import OPEN, LedgerEntry
 from runs.models.fan_out import FanOut
 from runs.models.run import Run
 
-A_COMMIT = 100  # children of a fan-out; meanwhile nobody tells their parent anything
+A_COMMIT = 100  # children of a fan-out at most; meanwhile nobody tells their parent anything
 A_QUERY = 500  # ends of them
 
 
@@ -121,13 +122,13 @@ class RowChildren:
         return self._act("fan out", entry, begin)
 
     def spread(self, entry: Entry, graph: Graph, trees: list[Any]) -> Entry:
-        """Make the children that are still missing, a bounded number in each commit."""
-        missing = True
+        """Make the children that are still missing, as many in each commit as it does in a moment."""
+        missing, portion = True, Portion(A_COMMIT)
 
         def begin_some(run: Run, now: datetime) -> LedgerEntry:
             nonlocal missing
             fan_out = FanOut.objects.get(entry_id=entry.id)
-            some = trees[fan_out.started : fan_out.started + A_COMMIT]
+            some = trees[fan_out.started : fan_out.started + portion.begin()]
             if some:
                 begin_with = fan_out.free if fan_out.released == fan_out.started else 0
                 at = {"fan_out": fan_out, "first": fan_out.started, "awake": begin_with}
@@ -142,6 +143,7 @@ class RowChildren:
 
         while missing:
             found = self._act("spread", entry, begin_some)
+            portion.end()
         return found
 
     def ends(self, entry: Entry) -> list[ChildEnd]:

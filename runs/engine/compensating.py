@@ -8,6 +8,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any  # column values
 
+from django.utils.translation import gettext_lazy as _
+
 from runs import registry
 from runs.core.compensating import KEPT, compensate_one
 from runs.core.errors import Transient
@@ -23,7 +25,7 @@ from runs.engine.closing import close_step
 from runs.engine.family import leave_children
 from runs.engine.lease import Lease
 from runs.engine.transition import move
-from runs.errors import Conflict
+from runs.errors import Conflict, told
 from runs.models import statuses
 from runs.models.checkpoint import Checkpoint
 from runs.models.entry import LedgerEntry
@@ -84,9 +86,17 @@ def refuse_repair(run: Run, verb: str) -> None:
     Some of what its steps did is undone then, so no step may build on it; a fork begins with keys of its own.
     """
     if run.ending:
-        raise Conflict(f"Run {run.short_id} is undoing what it did; it cannot be {verb}.")
+        raise Conflict(
+            told(_("Run %(run)s is undoing what it did; it cannot be %(verb)s."), run=run.short_id, verb=verb)
+        )
     if LedgerEntry.objects.filter(run=run, compensates__isnull=False).exists():
-        raise Conflict(f"What run {run.short_id} did was undone; it cannot be {verb} any more.")
+        raise Conflict(
+            told(
+                _("What run %(run)s did was undone; it cannot be %(verb)s any more."),
+                run=run.short_id,
+                verb=verb,
+            )
+        )
 
 
 class Compensating:

@@ -14,31 +14,29 @@ import uuid
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Case, Q, QuerySet, Value, When
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
-from runs import chores, hooks
+from runs import chores
 from runs.core import codec
 from runs.core.chain import moment
 from runs.core.words import storable_text
 from runs.engine import clock
 from runs.engine.boundaries import boundary
 from runs.engine.durably import durably
+from runs.engine.emptying import Emptying, is_left, some_of_others
+from runs.engine.portion import Portion
 from runs.engine.telling import tell_all
 from runs.errors import Conflict, told
-from runs.models.blob import Blob, BlobUse
 from runs.models.checkpoint import Checkpoint
 from runs.models.entry import IN_DOUBT, LedgerEntry
-from runs.models.live_text import LiveText
-from runs.models.remark import Remark
 from runs.models.run import Run
-from runs.models.signal import Signal
 from runs.models.statuses import LIVE
-from runs.models.tombstone import ERASED, Tombstone
+from runs.models.tombstone import Tombstone
 from runs.models.untold_end import UntoldEnd
 
 FORMAT = 1
-AT_A_TIME = 250  # rows of each kind that one transaction empties
+AT_A_TIME = 250  # rows at most that one transaction empties
 LONGEST_SECONDS = 20.0  # of one call; well below a chore's lease
 
 
@@ -125,9 +123,10 @@ def _erase_one(run_id: uuid.UUID, stone: Tombstone, until: float) -> bool:
     """One run of the family, whole; False when the time was over first."""
     if run_id != stone.run_id:
         durably(lambda: _mark(run_id, stone))
+    run = Run.objects.get(pk=run_id)
+    emptying = Emptying(run, AT_A_TIME)
     while time.monotonic() < until:
-        boundary("erase some")
-        if not durably(lambda: _empty_some(run_id)) and durably(lambda: _seal(run_id)):
+        if not emptying.go_on(until) and durably(lambda: _seal(run)):
             boundary("erased")
             return True
     return False
@@ -140,66 +139,20 @@ def _mark(run_id: uuid.UUID, stone: Tombstone) -> None:
     Tombstone.objects.get_or_create(run=run, defaults=said)
 
 
-@transaction.atomic
-def _empty_some(run_id: uuid.UUID) -> int:
-    """Some rows of each kind; how many they were."""
-    run, now = Run.objects.get(pk=run_id), clock.now()
-    answers = hooks.run_erasing.send(sender=Run, run=run, most=AT_A_TIME, now=now)
-    others = sum(emptied or 0 for _receiver, emptied in answers)
-    return (
-        others
-        + _checkpoints(run)
-        + _entries(run)
-        + Remark.objects.filter(pk__in=_keys(Remark.objects.filter(run=run).exclude(body=ERASED))).update(
-            body=ERASED
-        )
-        + Signal.objects.filter(pk__in=_keys(Signal.objects.filter(run=run).exclude(payload=""))).update(
-            payload=""
-        )
-        + LiveText.objects.filter(run=run).delete()[0]
-        + _blob_uses(run, now)
-    )
-
-
-def _checkpoints(run: Run) -> int:
-    full = ~Q(body="") | ~Q(salt=b"") | ~Q(reason__in=("", ERASED))
-    some = Checkpoint.objects.filter(full, run=run)
-    return Checkpoint.objects.filter(pk__in=_keys(some)).update(
-        body="", salt=b"", reason=Case(When(reason="", then=Value("")), default=Value(ERASED))
-    )
-
-
-def _entries(run: Run) -> int:
-    full = ~Q(request="") | Q(result__isnull=False) & ~Q(result="") | ~Q(error="")
-    some = LedgerEntry.objects.filter(full, run=run)
-    return LedgerEntry.objects.filter(pk__in=_keys(some)).update(
-        request="", error="", result=Case(When(result=None, then=Value(None)), default=Value(""))
-    )
-
-
-def _blob_uses(run: Run, now: datetime) -> int:
-    uses = list(BlobUse.objects.filter(run=run).values_list("pk", "blob_id")[:AT_A_TIME])
-    BlobUse.objects.filter(pk__in=[pk for pk, _blob in uses]).delete()
-    Blob.objects.let_go((blob for _pk, blob in uses), now)
-    return len(uses)
-
-
-def _keys(rows: object) -> list[int]:
-    return list(rows.order_by("pk").values_list("pk", flat=True)[:AT_A_TIME])
-
-
-def _seal(run_id: uuid.UUID) -> bool:
+def _seal(run: Run) -> bool:
     """Nothing is left: its tombstone says so, and holds what remains. False when a late row came first.
 
     What remains may be long, and is read before the lock: of an erased run no row changes any more, and that none was
     added is seen by their number.
     """
-    unlocked = Run.objects.get(pk=run_id)
+    unlocked = Run.objects.get(pk=run.pk)
     many, rest = _many(unlocked), rest_of(unlocked)
     boundary("erasure seals")
     with transaction.atomic():
-        run, now = Run.objects.lock(run_id)  # waits for whoever still adds a row
-        if _empty_some(run_id) or _many(run) != many:
+        run, now = Run.objects.lock(run.pk)  # waits for whoever still adds a row
+        if is_left(run) or _many(run) != many:
+            return False
+        if some_of_others(run, Portion(AT_A_TIME)):
             return False
         Run.objects.filter(pk=run.pk).update(labels="{}", error="")
         sealed = {"rest": rest, "erased_at": now, "go_on_at": None}

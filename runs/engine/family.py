@@ -17,11 +17,12 @@ from runs.engine import clock, sql
 from runs.engine.announce import announce
 from runs.engine.boundaries import boundary
 from runs.engine.durably import durably
+from runs.engine.portion import Portion
 from runs.engine.telling import BY, leave_word, tell
 from runs.models.run import Run, RunQuerySet
 from runs.models.statuses import CANCELLED, LIVE
 
-AT_A_TIME = 25  # children cancelled in one transaction
+AT_A_TIME = 25  # children at most, cancelled in one transaction
 LONGEST_SECONDS = 20.0  # of one chore; well below its lease
 
 
@@ -55,10 +56,11 @@ def cancel_children(run_id: uuid.UUID, most: int | None = None) -> None:
     A child that has children of its own leaves them to its own turn of the chore. Where the run undoes what it did, so
     does the child.
     """
-    began, done = time.monotonic(), 0
+    began, done, portion = time.monotonic(), 0, Portion(AT_A_TIME)
     while (most is None or done < most) and time.monotonic() - began < LONGEST_SECONDS:
         boundary("cascade")
-        cancelled = durably(lambda: _cancel_some(run_id))
+        cancelled = durably(lambda: _cancel_some(run_id, portion))
+        portion.end()
         boundary("cascaded")
         if not cancelled:
             tell(run_id)  # if the answer to a commit was lost, nobody has
@@ -67,18 +69,17 @@ def cancel_children(run_id: uuid.UUID, most: int | None = None) -> None:
     durably(lambda: Run.objects.filter(pk=run_id, cascade_at__isnull=False).update(cascade_at=clock.now()))
 
 
-def _cancel_some(run_id: uuid.UUID) -> int:
+def _cancel_some(run_id: uuid.UUID, portion: Portion) -> int:
     from runs.engine import compensating
     from runs.engine.closing import close_step
     from runs.engine.transition import move
 
     with transaction.atomic():
         run, now = Run.objects.lock(run_id)
+        most = portion.begin()
         undone = compensating.has_begun(run)
         over = run.ended or run.ending
-        some = (
-            list(_left_behind(run).select_for_update(of=("self",)).order_by("id")[:AT_A_TIME]) if over else []
-        )
+        some = list(_left_behind(run).select_for_update(of=("self",)).order_by("id")[:most]) if over else []
         for child in some:
             reason = f"Its parent, run {run.short_id}, is {run.ending or run.status}."
             if undone and compensating.is_needed(child.pk):
@@ -100,9 +101,9 @@ def _cancel_some(run_id: uuid.UUID) -> int:
                 finished_at=now,
             )
             ended(child, now)
-        if len(some) < AT_A_TIME:
+        if len(some) < most:
             Run.objects.filter(pk=run_id).update(cascade_at=None)
-    return len(some) if len(some) == AT_A_TIME else 0
+    return len(some) if len(some) == most else 0
 
 
 def register() -> None:

@@ -13,7 +13,6 @@ import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
-from pathlib import Path
 
 from django.db import connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -26,6 +25,7 @@ from runs.core.graph import Graph
 from runs.engine import clock, schedules, sql
 from runs.engine.claim import Claimer
 from runs.engine.drive import Drive
+from runs.engine.host import boot_id, worker_name
 from runs.engine.reclaim import take_from_stuck
 from runs.engine.row_threads import RowThreads
 from runs.engine.versions import servable
@@ -297,15 +297,3 @@ class Shift:
             self.stopping.set()
             for _, _, drive in held:
                 drive.stop.set()
-
-
-def worker_name() -> str:
-    """Never used twice, also not after a restart of the host."""
-    return f"{platform.node()[:40]}:{boot_id()[:8]}:{os.getpid()}:{time.time_ns():x}"
-
-
-def boot_id() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return "unknown"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any  # inputs are any JSON or the graph's state model
 
 from django.db import IntegrityError, transaction
+from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from runs import registry
@@ -79,7 +80,9 @@ def prepare(
     known = registry.get(graph) if isinstance(graph, str) else graph
     key = _checked_key(known.name, key)
     if priority not in dict(PRIORITIES):
-        raise Invalid(f"priority {priority!r}: choose 0 (urgent), 1, 2 or 3 (low).")
+        raise Invalid(
+            told(_("priority %(given)s: choose 0 (urgent), 1, 2 or 3 (low)."), given=repr(priority))
+        )
     tree = _first_state(known, {} if input is None else input)
     actor = actor or (f"user {by.get_username()}" if by is not None else "system")
     return Start(
@@ -135,11 +138,11 @@ class Start:
             return None
         run = Run.objects.filter(graph=self.graph.name, key=self.key).first()
         if run is not None and Tombstone.objects.filter(run=run).exists():
-            raise Conflict(
-                f"Key {self.key!r} belongs to run {run.id}, which was erased; a key is not used again."
-            )
+            said = _("Key %(key)s belongs to run %(run)s, which was erased; a key is not used again.")
+            raise Conflict(told(said, key=repr(self.key), run=run.id))
         if run is not None and codec.encode(run.state_at(0), sort=True) != codec.encode(self.tree, sort=True):
-            raise Conflict(f"Key {self.key!r} belongs to run {run.id}, which was started with another input.")
+            said = _("Key %(key)s belongs to run %(run)s, which was started with another input.")
+            raise Conflict(told(said, key=repr(self.key), run=run.id))
         return run
 
 
@@ -162,10 +165,12 @@ def _checked_key(graph: str, key: str | None) -> str | None:
     if key is None:
         return None
     if not isinstance(key, str) or not key.strip():
-        raise Invalid("The run's key is blank; leave it out, or give one that says what the run is for.")
+        raise Invalid(_("The run's key is blank; leave it out, or give one that says what the run is for."))
     if len(key) > KEY_LENGTH or not is_storable(key):
-        said = f"at most {KEY_LENGTH}, and neither NUL nor lone surrogates"
-        raise Invalid(f"The run's key has {len(key)} characters; {said}.")
+        said = _(
+            "The run's key has %(count)s characters; at most %(most)s, and neither NUL nor lone surrogates."
+        )
+        raise Invalid(told(said, count=len(key), most=KEY_LENGTH))
     if not is_legible(key) and not Run.objects.filter(graph=graph, key=key).exists():
         raise Invalid(told(_("The run's key: %(fault)s"), fault=ILLEGIBLE), {"key": [ILLEGIBLE]})
     refuse(key, "key")
@@ -174,9 +179,8 @@ def _checked_key(graph: str, key: str | None) -> str | None:
 
 def _checked_lane(lane: str) -> str:
     if not isinstance(lane, str) or len(lane) > LONGEST_LANE or not is_storable(lane):
-        raise Invalid(
-            f"The run's lane is a text of at most {LONGEST_LANE} characters, neither NUL nor surrogates."
-        )
+        said = _("The run's lane is a text of at most %(most)s characters, neither NUL nor surrogates.")
+        raise Invalid(told(said, most=LONGEST_LANE))
     refuse(lane, "lane")
     return lane
 
@@ -188,10 +192,14 @@ def _first_state(graph: Graph, given: Any) -> Any:
             refuse_in(tree)
         graph.restore(tree)
     except CodecError as error:
-        raise Invalid(f"Graph {graph.name}: {error}", {error.path: [error.reason]}) from error
+        raise Invalid(_of_graph(graph.name, error), {error.path: [error.reason]}) from error
     except DurableError as error:
-        raise Invalid(f"Graph {graph.name}: {error}") from error
+        raise Invalid(_of_graph(graph.name, error)) from error
     return tree
+
+
+def _of_graph(name: str, error: DurableError) -> Promise:
+    return told(_("Graph %(name)s: %(error)s"), name=name, error=error)
 
 
 def first_body(run: Run, tree: Any) -> str:
@@ -200,13 +208,13 @@ def first_body(run: Run, tree: Any) -> str:
     try:
         return state.begin(tree)
     except CodecError as error:
-        raise Invalid(f"Graph {run.graph}: {error}", {error.path: [error.reason]}) from error
+        raise Invalid(_of_graph(run.graph, error), {error.path: [error.reason]}) from error
 
 
 def _labels(labels: dict[str, str] | None) -> str:
     for name, value in (labels or {}).items():
         if not isinstance(name, str) or not isinstance(value, str):
-            raise Invalid(f"label {name!r}: names and values are text.")
+            raise Invalid(told(_("label %(name)s: names and values are text."), name=repr(name)))
     text = codec.dumps(labels or {})
     refuse(text, "labels")
     return text

@@ -25,6 +25,7 @@ from runs.core import codec
 from runs.engine.announce import announce
 from runs.engine.boundaries import boundary
 from runs.engine.durably import durably
+from runs.engine.portion import Portion
 from runs.models.entry import CHILD, DONE, OPEN, LedgerEntry, wake
 from runs.models.fan_out import FanOut
 from runs.models.run import Run
@@ -33,7 +34,7 @@ from runs.models.untold_end import UntoldEnd
 
 log = logging.getLogger(__name__)
 
-AT_A_TIME = 100  # ends told in one transaction
+AT_A_TIME = 100  # ends at most, told in one transaction
 LEFT_BEHIND = timedelta(seconds=2)  # after this a chore tells what nobody has told
 
 BY = "family"  # who answers, and who cancels
@@ -93,16 +94,18 @@ def _leave(parent_id: uuid.UUID) -> None:
 
 
 def tell_all(parent_id: uuid.UUID) -> None:
-    """Until there is nothing to tell; a bounded number in each transaction."""
+    """Until there is nothing to tell; as many in each transaction as it tells in a moment."""
+    portion = Portion(AT_A_TIME)
     while UntoldEnd.objects.filter(parent=parent_id).exists():
-        _tell_some(parent_id)
+        _tell_some(parent_id, portion)
+        portion.end()
 
 
 @transaction.atomic
-def _tell_some(parent_id: uuid.UUID) -> None:
+def _tell_some(parent_id: uuid.UUID, portion: Portion) -> None:
     parent, now = Run.objects.lock(parent_id)
     untold = UntoldEnd.objects.filter(parent=parent_id).select_related("child").order_by("child")
-    words = list(untold[:AT_A_TIME])  # read after the lock: nobody else tells these
+    words = list(untold[: portion.begin()])  # read after the lock: nobody else tells these
     ids = [word.pk for word in words]
     for status in {word.status for word in words}:
         Run.objects.filter(pk__in=[word.pk for word in words if word.status == status]).update(told=status)

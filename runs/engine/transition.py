@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any  # column values
 
+from django.utils.translation import gettext_lazy as _
+
 from runs.core import codec
 from runs.core.chain import SALT_BYTES, Link
 from runs.core.words import storable_text
-from runs.errors import Conflict
+from runs.errors import Conflict, status, told
 from runs.models.checkpoint import Checkpoint
 from runs.models.run import Run
 from runs.models.statuses import may_follow
@@ -45,7 +47,14 @@ def move(
     if "error" in changes:
         changes["error"] = guard().redact(changes["error"])
     if kind != SETTLE and not may_follow(run.status, after):
-        raise Conflict(f"Run {run.short_id} is {run.status}; it cannot become {after}.")
+        raise Conflict(
+            told(
+                _("Run %(run)s is %(status)s; it cannot become %(after)s."),
+                run=run.short_id,
+                status=status(run.status),
+                after=status(after),
+            )
+        )
     before = ("step", "node", "version", "attempt", "fence")
     shown = {**{name: getattr(run, name) for name in before}, **changes}
     link = Link(
@@ -69,7 +78,7 @@ def move(
     ).seal()
     changes |= {"seq": link.seq, "head": link.digest}
     if Run.objects.filter(pk=run.pk, fence=run.fence, seq=run.seq).update(**changes) != 1:
-        raise Conflict(f"Run {run.short_id} has moved on; look at it again.")
+        raise Conflict(told(_("Run %(run)s has moved on; look at it again."), run=run.short_id))
     for name, value in changes.items():
         setattr(run, name, value)
     return Checkpoint.objects.create(run=run, **_columns(link))

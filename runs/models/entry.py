@@ -12,12 +12,10 @@ from django.utils.translation import gettext_lazy as _
 from runs import hooks
 from runs.conf import conf
 from runs.core import codec
-from runs.core import ledger as core_ledger
-from runs.core.words import storable_text
 from runs.engine import blobs
 from runs.engine.announce import announce
-from runs.errors import Conflict, Invalid, TooEarly, told
-from runs.models.rules import Rule
+from runs.errors import Conflict, told
+from runs.models.rules import Rule, not_blank
 from runs.models.run import Run
 from runs.models.signal import Signal
 
@@ -120,9 +118,9 @@ class LedgerEntry(models.Model):
             models.UniqueConstraint(fields=["run", "step", "key"], name="entry_key_once_a_step"),
             Rule(condition=Q(status__in=ENTRY_STATUSES), name="entry_status_known"),
             Rule(condition=Q(kind__in=ENTRY_KINDS), name="entry_kind_known"),
-            Rule(condition=Q(key__regex=r"\S"), name="entry_key_not_blank"),
+            Rule(condition=not_blank("key"), name="entry_key_not_blank"),
             Rule(
-                condition=Q(idempotency_key=None) | Q(idempotency_key__regex=r"\S"),
+                condition=Q(idempotency_key=None) | not_blank("idempotency_key"),
                 name="entry_idempotency_key_not_blank",
             ),
             Rule(
@@ -169,7 +167,9 @@ class LedgerEntry(models.Model):
     ) -> None:
         """Give an open interrupt its one answer and wake the run. Raises Conflict if it is not open."""
         if self.settles_id is not None:
-            self._settle_by_answer(run, result, by, now)
+            from runs.engine import settling
+
+            settling.settle_by_answer(self, run, result, by, now)
             effective_at = now
         text = codec.dumps(result)
         stored = blobs.offload_text(run.pk, text, self.key, conf.blob_bytes, conf.value_limit_bytes)
@@ -290,56 +290,9 @@ class LedgerEntry(models.Model):
         Where the run has ended, a checkpoint says so: no later one would. Raises Conflict unless it is in doubt,
         TooEarly while an earlier call may still be under way.
         """
-        if self.status != IN_DOUBT:
-            raise Conflict(
-                told(
-                    _("%(what)s is not in doubt (%(status)s); only what is in doubt is settled."),
-                    what=self.key,
-                    status=self.status,
-                )
-            )
-        if self.due_at is not None and self.due_at > now:
-            moment = self.due_at.strftime("%H:%M:%S UTC")
-            raise TooEarly(
-                told(
-                    _("%(what)s: the earlier call may be under way until %(moment)s; settle it after that."),
-                    what=self.key,
-                    moment=moment,
-                )
-            )
-        changes = core_ledger.settled(
-            core_ledger.Entry("", "", "", "", "", error=self.error), outcome, result
-        )
-        if changes["status"] != OPEN:
-            changes |= {"answered_at": now, "answered_by": by[:200], "effective_at": now, "taken_at": now}
-        elif run.ended or run.ending and self.compensates_id is None:
-            changes |= {"status": "cancelled", "answered_at": now, "answered_by": by[:200]}
-        else:
-            changes |= {"answered_at": None, "answered_by": ""}
-        if reason:
-            changes["error"] = storable_text(f"{self.error} Settled by {by}: {reason}".strip())
-        if LedgerEntry.objects.filter(pk=self.pk, status=IN_DOUBT).update(**changes) != 1:
-            raise Conflict(told(_("%(what)s was settled in the meantime."), what=self.key))
-        if self.compensates_id is not None and changes["status"] == DONE:
-            undone = LedgerEntry.objects.filter(pk=self.compensates_id, status=DONE)
-            if undone.update(status=COMPENSATED) != 1:
-                raise Conflict(told(_("%(what)s: what it undoes is not done."), what=self.key))
-        self.refresh_from_db()
-        if run.ended:
-            from runs.engine.closing import line_of
-            from runs.engine.transition import SETTLE, move
+        from runs.engine import settling
 
-            move(run, SETTLE, now, actor=by, reason=reason, lines=[line_of(self)])
-
-    def _settle_by_answer(self, run: Run, result: dict[str, Any], by: str, now: datetime) -> None:
-        said = result.get("payload")
-        if not isinstance(said, dict) or said.get("outcome") not in ("happened", "not_happened", "give_up"):
-            raise Invalid(
-                _("Say what happened: outcome is happened, not_happened or give_up."),
-                {"$.outcome": [_("Choose happened, not_happened or give_up.")]},
-            )
-        doubted = LedgerEntry.objects.get(pk=self.settles_id)
-        doubted.settle(run, by, said["outcome"], said.get("result"), str(result.get("reason") or ""), now)
+        settling.settle(self, run, by, outcome, result, reason, now)
 
 
 def wake(run: Run, at: datetime | None, answers: int = 1) -> None:

@@ -17,6 +17,7 @@ from runs.core.rate import Window
 from runs.core.words import is_storable
 from runs.engine import clock
 from runs.errors import Conflict, Invalid, Missing, joined, told
+from runs.models.rules import not_blank
 from runs.models.run import LONGEST_LANE, LONGEST_REASON, Run, RunQuerySet
 from runs.models.statuses import CREATED, RUNNING
 
@@ -96,7 +97,7 @@ class QueueLimit(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(condition=Q(queue__regex=r"\S"), name="limit_queue_not_blank"),
+            models.CheckConstraint(condition=not_blank("queue"), name="limit_queue_not_blank"),
             models.CheckConstraint(condition=Q(per_seconds__gte=1), name="limit_has_a_period"),
         ]
 
@@ -245,7 +246,7 @@ class GraphStop(models.Model):
     objects = GraphStopQuerySet.as_manager()
 
     class Meta:
-        constraints = [models.CheckConstraint(condition=Q(graph__regex=r"\S"), name="stop_graph_not_blank")]
+        constraints = [models.CheckConstraint(condition=not_blank("graph"), name="stop_graph_not_blank")]
 
     def __str__(self) -> str:
         return self.graph

@@ -6,16 +6,25 @@ import re
 from typing import TYPE_CHECKING
 
 from django.db import models
+from django.db.models import Q
 
 if TYPE_CHECKING:
     from django.db.backends.base.schema import BaseDatabaseSchemaEditor
     from django.db.backends.ddl_references import Statement
 
+# A character that is no blank. Python's blanks, each by its number: PostgreSQL's \s are those of the locale, often only
+# ASCII's, and what the code refuses as blank the database would take. PostgreSQL and Python read it alike.
+SEEN = r"[^\u0009-\u000d\u001c-\u0020\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 REFUSE = (
     "CREATE OR REPLACE FUNCTION runs_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING"
     " ERRCODE = 'check_violation', TABLE = TG_TABLE_NAME, CONSTRAINT = TG_NAME,"
     " MESSAGE = 'a row of ' || TG_TABLE_NAME || ' breaks the rule ' || TG_NAME; END $$"
 )
+
+
+def not_blank(column: str) -> Q:
+    """The text in it is more than what `str.strip` takes away."""
+    return Q(**{f"{column}__regex": SEEN})
 
 
 class Rule(models.CheckConstraint):

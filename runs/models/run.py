@@ -7,21 +7,17 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import models, transaction
-from django.db.models import CharField, Q, Value
-from django.db.models.functions import Cast, Replace
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from runs import secrets
-from runs.engine import clock
 from runs.engine.ids import uuid7
-from runs.errors import Conflict, Invalid, Missing, told
-from runs.models.rules import Rule
-from runs.models.statuses import CANCELLED, ENDED, FAILED, LIVE, STATUSES
+from runs.errors import Invalid, told
+from runs.models.rules import Rule, not_blank
+from runs.models.run_rows import RunQuerySet
+from runs.models.statuses import CANCELLED, ENDED, FAILED, STATUSES
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
     from django.utils.functional import Promise
 
     from runs.models.checkpoint import Checkpoint
@@ -31,56 +27,7 @@ if TYPE_CHECKING:
 
 LONGEST_REASON = 10_000
 LONGEST_LANE = 100
-MOST_AT_ONCE = 100  # children that a cancel cancels itself; workers go on with the rest
 PRIORITIES = ((0, "urgent"), (1, "high"), (2, "normal"), (3, "low"))
-
-
-class RunQuerySet(models.QuerySet["Run"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> RunQuerySet:
-        """The only door: who started it, on whose behalf, who views or operates its graph, who may or did decide."""
-        from runs.sight import visible
-
-        return visible(self, user)
-
-    def lock(self, run_id: uuid.UUID) -> tuple[Run, datetime]:
-        """The run, locked for the rest of the transaction, and the database's time read after the lock."""
-        try:
-            run = self.select_for_update(of=("self",)).get(pk=run_id)
-        except Run.DoesNotExist:
-            raise Missing(f"There is no run {run_id}.") from None
-        return run, clock.now()
-
-    def named(self, name: str) -> Run:
-        """By id, or by the last digits of it that people see. Raises Missing, or Conflict when several fit."""
-        digits = name.replace("-", "").lower()
-        if len(digits) == 32:
-            found = self.filter(pk=_uuid(name, digits))
-        elif len(digits) >= 6 and set(digits) <= set("0123456789abcdef"):
-            found = self.annotate(digits=Replace(Cast("id", CharField()), Value("-"))).filter(
-                digits__endswith=digits
-            )
-        else:
-            raise Missing(f"There is no run {name!r}; give its id, or the last six or more digits of it.")
-        runs = list(found[:2])
-        if not runs and len(digits) < 32:
-            raise Missing(
-                f"There is no run whose id ends in {name!r}; the last six or more digits are taken."
-            )
-        if not runs:
-            raise Missing(f"There is no run {name!r}.")
-        if len(runs) > 1:
-            raise Conflict(f"Several runs end in {name!r}; give the whole id.")
-        return runs[0]
-
-    def live(self) -> RunQuerySet:
-        return self.filter(status__in=LIVE)
-
-    def due(self, now: datetime) -> RunQuerySet:
-        return self.filter(wake_at__lte=now)
-
-    def dead_letters(self) -> RunQuerySet:
-        """Failed runs that want an operator: rejected and expired ones ended as people meant them to."""
-        return self.filter(status=FAILED, closed_at=None).exclude(error_kind__in=("rejected", "expired"))
 
 
 class Run(models.Model):
@@ -115,7 +62,7 @@ class Run(models.Model):
     parent = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.PROTECT, related_name="children"
     )
-    root = models.UUIDField(help_text="Correlation id: the run at the top of the family.")
+    root = models.UUIDField(help_text=_("Correlation id: the run at the top of the family."))
     depth = models.SmallIntegerField(default=0, help_text="How many ancestors it has.")
     detached = models.BooleanField(default=False, help_text="It goes on when its parent ends.")
     fan_out = models.ForeignKey(
@@ -182,8 +129,8 @@ class Run(models.Model):
                 | Q(ending__in=(FAILED, CANCELLED), status__in=("running", "waiting", "retrying")),
                 name="run_ending_while_compensated",
             ),
-            Rule(condition=Q(key=None) | Q(key__regex=r"\S"), name="run_key_not_blank"),
-            Rule(condition=Q(graph__regex=r"\S"), name="run_graph_not_blank"),
+            Rule(condition=Q(key=None) | not_blank("key"), name="run_key_not_blank"),
+            Rule(condition=not_blank("graph"), name="run_graph_not_blank"),
             Rule(condition=Q(priority__range=(0, 3)), name="run_priority_known"),
             Rule(condition=Q(item=None) | Q(item__gte=0), name="run_item_not_negative"),
             models.UniqueConstraint(fields=["graph", "key"], name="run_key_once_a_graph"),
@@ -278,46 +225,10 @@ class Run(models.Model):
         without it while that goes on, it ends at once, and the rest stays done. Raises Invalid for a reason that is
         missing or may not be stored, Conflict when the run has ended or is undoing what it did already.
         """
-        from runs.engine import compensating
-        from runs.engine.closing import close_step
-        from runs.engine.family import cancel_children, ended
-        from runs.engine.transition import move
+        from runs.engine import cancelling
 
         _refuse_unfit(reason, _("Say why the run is cancelled."))
-        with transaction.atomic():
-            run, now = Run.objects.lock(self.pk)
-            if run.status not in LIVE:
-                raise Conflict(
-                    told(
-                        _("Run %(run)s is %(word)s; only a live run can be cancelled."),
-                        run=run.short_id,
-                        word=run.status,
-                    )
-                )
-            if compensate and run.ending:
-                raise Conflict(told(_("Run %(run)s is undoing what it did already."), run=run.short_id))
-            if compensate and compensating.is_needed(run.pk):
-                checkpoint = compensating.begin(run, now, CANCELLED, actor=by, reason=reason)
-                self.refresh_from_db()
-                return checkpoint
-            lines = close_step(run, "cancelled", now, ended=True)
-            checkpoint = move(
-                run,
-                "cancel",
-                now,
-                actor=by,
-                reason=reason,
-                lines=lines.values(),
-                status=CANCELLED,
-                ending="",
-                wake_at=None,
-                leased_by=None,
-                fence=run.fence + 1,
-                finished_at=now,
-            )
-            ended(run, now)
-        if run.cascade_at is not None:
-            cancel_children(run.pk, most=MOST_AT_ONCE)
+        checkpoint = cancelling.cancel(self.pk, by, reason, compensate)
         self.refresh_from_db()
         return checkpoint
 
@@ -364,10 +275,3 @@ def _refuse_unfit(reason: str, wanted: str | Promise) -> None:
         )
         raise Invalid(f"reason: {said}", {"reason": [said]})
     secrets.refuse(reason, "reason")
-
-
-def _uuid(name: str, digits: str) -> uuid.UUID:
-    try:
-        return uuid.UUID(digits)
-    except ValueError:
-        raise Missing(f"There is no run {name!r}.") from None

@@ -19,6 +19,7 @@ from runs.core.recurring import CATCH_UP, LONGEST_CRON, LONGEST_NAME, Recurrence
 from runs.core.words import storable_text
 from runs.engine import clock
 from runs.errors import Conflict, Invalid, Refusal, joined, told
+from runs.models.rules import not_blank
 from runs.models.run import Run
 
 if TYPE_CHECKING:
@@ -86,9 +87,9 @@ class Schedule(models.Model):
         max_length=10,
         default=CATCH_UP[0],
         choices=(
-            ("latest", "the latest slot starts one run"),
-            ("all", "each of them starts a run, the latest so many"),
-            ("none", "nothing is started more than five minutes late"),
+            ("latest", _("the latest slot starts one run")),
+            ("all", _("each of them starts a run, the latest so many")),
+            ("none", _("nothing is started more than five minutes late")),
         ),
         help_text=_("When several slots have passed, because no worker was there."),
     )
@@ -118,7 +119,7 @@ class Schedule(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["graph", "name"], name="schedule_name_once_a_graph"),
-            models.CheckConstraint(condition=Q(name__regex=r"\S"), name="schedule_name_not_blank"),
+            models.CheckConstraint(condition=not_blank("name"), name="schedule_name_not_blank"),
             models.CheckConstraint(condition=Q(catch_up__in=CATCH_UP), name="schedule_catch_up_known"),
             models.CheckConstraint(
                 condition=Q(due_at=None) | Q(paused_at=None, withdrawn_at=None),

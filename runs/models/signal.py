@@ -17,6 +17,7 @@ from runs.core.waiting import LONGEST_NAME, check_signal_name
 from runs.core.words import is_legible, is_storable, storable_text
 from runs.engine import blobs
 from runs.errors import ILLEGIBLE, Conflict, Invalid, joined, told
+from runs.models.rules import not_blank
 
 if TYPE_CHECKING:
     from runs.models.run import Run
@@ -50,8 +51,8 @@ class Signal(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["run", "key"], name="signal_key_once_a_run"),
-            models.CheckConstraint(condition=Q(name__regex=r"\S"), name="signal_name_not_blank"),
-            models.CheckConstraint(condition=Q(key=None) | Q(key__regex=r"\S"), name="signal_key_not_blank"),
+            models.CheckConstraint(condition=not_blank("name"), name="signal_name_not_blank"),
+            models.CheckConstraint(condition=Q(key=None) | not_blank("key"), name="signal_key_not_blank"),
         ]
         indexes = [
             models.Index(fields=["run", "id"], name="signal_of_run"),  # the mailbox on the run's page

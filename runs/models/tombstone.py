@@ -7,6 +7,8 @@ from datetime import datetime
 from django.db import models
 from django.db.models import Q
 
+from runs.models.rules import not_blank
+
 ERASED = "(erased)"  # stands where a text was that a digest covers
 
 
@@ -40,7 +42,7 @@ class Tombstone(models.Model):
                 | Q(erased_at__isnull=False, go_on_at=None) & ~Q(rest=""),
                 name="tombstone_sealed_when_erased",
             ),
-            models.CheckConstraint(condition=Q(reason__regex=r"\S"), name="tombstone_says_why"),
+            models.CheckConstraint(condition=not_blank("reason"), name="tombstone_says_why"),
         ]
         indexes = [
             # the chore

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
-from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -53,7 +52,7 @@ def asked(entry: LedgerEntry) -> str:
     if entry.kind == "signal":
         return _("the signal “%(name)s”") % {"name": words.printable(entry.name)}
     if entry.kind == "timer" and entry.due_at is not None:
-        until = date_format(timezone.localtime(entry.due_at), "D j M Y, H:i:s T")
+        until = words.dated(timezone.localtime(entry.due_at), "D j M Y, H:i:s T")
         return _("until %(moment)s") % {"moment": until}
     if entry.kind == "interrupt" and isinstance(request, dict) and request.get("question"):
         return words.printable(str(request["question"]))

@@ -12,6 +12,7 @@ from runs.core import codec
 from runs.core.errors import CodecError
 from runs.naming import full_names
 from runs.pages import words
+from runs.pages.recorded import of_runs
 
 FIRST_LINE = 160  # letters of an error that fit into a sentence
 
@@ -34,7 +35,8 @@ def actor(name: str) -> str:
 
 
 def first_line(text: str) -> str:
-    line = text.strip().splitlines()[0] if text.strip() else ""
+    """Of an error or a reason; what the engine wrote, in the reader's language."""
+    line = of_runs.retold(text.strip().splitlines()[0]) if text.strip() else ""
     return line if len(line) <= FIRST_LINE else line[: FIRST_LINE - 1] + "…"
 
 

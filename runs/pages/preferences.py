@@ -1,4 +1,7 @@
-"""How one browser shows the pages: language, light or dark, whether single keys act. Kept in cookies, for a browser."""
+"""How one browser shows the pages: language, light or dark, whether single keys act and changes are followed.
+
+Kept in cookies, for a browser.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ def preferences(request: HttpRequest) -> HttpResponse:
     theme = request.POST.get("theme", "system")
     _keep(response, "theme", theme if theme in THEMES else "system")
     _keep(response, "keys", "on" if request.POST.get("keys") else "off")
+    _keep(response, "live", "on" if request.POST.get("live") else "off")
     if "language" in request.POST:
         _speak(response, request.POST["language"])
     return response

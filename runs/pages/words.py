@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
+from django.utils.dateformat import format as date_format
 from django.utils.formats import number_format
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
 NBSP = "\u00a0"
+
+# Moments and days in Django's letters; a language has its own order and points.
+_FORMS = (
+    pgettext_lazy("date format", "D j M Y"),
+    pgettext_lazy("date format", "D j M Y, H:i"),
+    pgettext_lazy("date format", "D j M Y, H:i:s"),
+    pgettext_lazy("date format", "D j M Y, H:i:s T"),
+    pgettext_lazy("date format", "D j M, H:i"),
+    pgettext_lazy("date format", "D j M, H:i:s"),
+    pgettext_lazy("date format", "D H:i"),
+    pgettext_lazy("date format", "H:i"),
+    pgettext_lazy("date format", "H:i:s"),
+)
 
 
 @dataclass(frozen=True)
@@ -106,6 +120,11 @@ def since(length: timedelta, *, bare: bool = False) -> str:
     if ahead:
         return _("in %(span)s") % {"span": span(timedelta(seconds=int(-length.total_seconds())))}
     return _("%(span)s ago") % {"span": short_span(length)}
+
+
+def dated(moment: date, form: str) -> str:
+    """A day, or a moment of its own zone, on the calendar: `form` is one of the above."""
+    return date_format(moment, pgettext("date format", form))
 
 
 # Any: a user, an anonymous one, a plain name or None; whatever a page has at hand for a person.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
 from django.template import Context, Library
 from django.utils import timezone
-from django.utils.dateformat import format as date_format
 from django.utils.dates import MONTHS_3, WEEKDAYS_ABBR
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -18,6 +17,7 @@ from django.utils.translation import gettext as _
 from lucide.templatetags.lucide import lucide
 
 from runs.pages import plain, words
+from runs.pages.recorded import of_runs
 
 register = Library()
 
@@ -128,13 +128,25 @@ def exact(
     """A moment on the clock, 10:18:02, with day and zone on hover and focus. `form` is a Django date format."""
     if moment is None:
         return ""
-    return _moment(moment, date_format(timezone.localtime(moment), form), form="", end=end, focus=focus)
+    return _moment(moment, words.dated(timezone.localtime(moment), form), form="", end=end, focus=focus)
 
 
 @register.filter
 def exact_words(moment: datetime | None) -> str:
     """Thu 26 Nov 2026, 10:18:02 CET: for texts that cannot hold an element."""
     return _exact(moment) if moment else ""
+
+
+@register.filter
+def retold(text: str) -> str:
+    """A line that the engine wrote into a row, in the reader's language."""
+    return of_runs.retold(text)
+
+
+@register.filter
+def day(calendar_day: date) -> str:
+    """Thu 26 Nov 2026."""
+    return words.dated(calendar_day, "D j M Y")
 
 
 @register.filter

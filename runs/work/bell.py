@@ -10,10 +10,12 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from django.db import DatabaseError, InterfaceError, connection
+from django.db.models import QuerySet
 from django_q.tasks import async_task
 
 from runs import chores, registry
 from runs.engine import clock, schedules
+from runs.engine.portion import Portion
 from runs.engine.standing import Standing
 from runs.engine.versions import OldRuns, of_pairs, servable
 from runs.models.limits import LaneUse
@@ -34,6 +36,7 @@ LONGEST_AGAIN_SECONDS = 60.0
 TEND_SECONDS = 1.0
 UNSERVED_SECONDS = 5.0  # another machine's idle workers, which have no row, may serve it
 HELD = timedelta(minutes=1)
+AT_A_TIME = 500  # held runs at most, moved on in one transaction
 FAULT_PAUSE_SECONDS = 1.0
 ANEW_SIGNAL = signal.SIGUSR1  # from the supervisor: what was rung went to workers that are gone
 
@@ -126,8 +129,7 @@ class Bell:
         """Held: due runs that nobody serves are looked at again in a minute; their status stays."""
         unserved = Run.objects.due(now - timedelta(seconds=UNSERVED_SECONDS)).filter(leased_by=None)
         looked_after = self._served(presence.living(now)) | self.old.targets.keys()
-        held = unserved.exclude(of_pairs(looked_after)).update(wake_at=now + HELD)
-        if held:
+        if held := _move_on(unserved.exclude(of_pairs(looked_after)), now + HELD):
             log.info("%s due runs are held: no living worker serves their graph's version", held)
         presence.prune(now)
         LaneUse.forget_old(now)
@@ -137,3 +139,13 @@ class Bell:
             schedules.sync()
             self.synced = True
         self.chores_wait = chores.are_due(now)
+
+
+def _move_on(held: QuerySet[Run], until: datetime) -> int:
+    """There may be very many, and somebody may want to cancel one; how many they were."""
+    moved, portion = 0, Portion(AT_A_TIME)
+    while some := list(held.values_list("pk", flat=True)[: portion.size]):
+        portion.begin()
+        moved += held.filter(pk__in=some).update(wake_at=until)
+        portion.end()
+    return moved

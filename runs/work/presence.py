@@ -10,7 +10,7 @@ import psutil
 
 from runs.conf import conf
 from runs.core import codec
-from runs.engine.shift import boot_id
+from runs.engine.host import boot_id
 from runs.models.run import Run
 from runs.models.worker import Worker
 from runs.work.process_tree import is_alive

@@ -39,7 +39,13 @@ class Child:
 
     def start(self, *, on_word: bool = False) -> None:
         """`on_word`: it gets ready, and waits for `go`."""
-        command = [*_manage(), *self.command, "--with-parent", str(os.getpid()), "--skip-checks"]  # ours were made
+        command = [
+            *_manage(),
+            *self.command,
+            "--with-parent",
+            str(os.getpid()),
+            "--skip-checks",
+        ]  # ours were made
         self.process = subprocess.Popen(
             [sys.executable, *command, *["--on-word"] * on_word],
             stdin=subprocess.PIPE if on_word else subprocess.DEVNULL,

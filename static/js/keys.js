@@ -1,6 +1,6 @@
 // Single keys: <a data-key="j">, <button data-key="a">, <input data-key="/">. A press is a click, or focus for a field.
-// Where no link carries j or k, they move along the links marked data-key-row. Never while typing, never with a
-// modifier, never under an open popover; off when <body data-keys="off"> or so chosen in this browser.
+// Where no link carries j or k, they move along the links marked data-key-row. Never while typing (Escape leaves the
+// field), never with a modifier, never under an open popover; off when <body data-keys="off"> or so chosen in this browser.
 
 const FIELDS = "input:not([type=checkbox], [type=radio], [type=button], [type=submit]), textarea, select";
 
@@ -9,8 +9,9 @@ if (localStorage.getItem("keys") === "off") document.body.dataset.keys = "off";
 document.addEventListener("keydown", (event) => {
   if (document.body.dataset.keys === "off" || event.defaultPrevented || event.repeat) return;
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  const shown = document.querySelector(":popover-open");
+  if (event.key === "Escape" && !shown && event.target.matches(FIELDS)) event.target.blur();
   if (event.target.closest(`${FIELDS}, [contenteditable]`)) return;
-  const shown = document.querySelector(":popover-open, dialog[open]");
   if (event.key === "?") {
     event.preventDefault();
     document.getElementById("keys")?.togglePopover();

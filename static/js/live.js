@@ -5,6 +5,7 @@
 //
 // data-live may hold several names. data-live-says is announced politely when a read changes it. The server is told
 // which names the page has, and how old it is, whenever they change; it answers each time (runs/live/sockets.py).
+// Who has paused it (data-follow="off" on the body) reads what changed by loading the page again.
 
 const POLL = 30_000;
 const REREAD = 60_000;
@@ -37,8 +38,10 @@ document.addEventListener("visibilitychange", () => visible() && read());
 addEventListener("online", () => !open && connect());
 addEventListener("pagehide", () => socket?.close());
 addEventListener("pageshow", (event) => event.persisted && connect(true));
+document.addEventListener("follow", () => (isPaused() ? (socket?.close(), show("paused")) : connect(true)));
 
 function connect(missed = Boolean(polling)) {
+  if (isPaused()) return show("paused");
   if (socket && socket.readyState < WebSocket.CLOSING) return;
   open = false;
   const address = new URL(document.body.dataset.socket, location.href);
@@ -58,8 +61,9 @@ function connect(missed = Boolean(polling)) {
   opened.addEventListener("close", () => {
     if (opened !== socket) return;
     open = false;
+    if (isPaused()) return;
     polling ??= setInterval(() => visible() && read(), POLL);
-    setTimeout(() => !open && show("lost"), MARK_AFTER);
+    setTimeout(() => !open && !isPaused() && show("lost"), MARK_AFTER);
     setTimeout(connect, pause * (0.7 + Math.random() * 0.6));
     pause = Math.min(pause * 2, POLL);
   });
@@ -98,6 +102,7 @@ function gathered() {
 
 // Read again what carries one of `names`, or everything live. What lies inside another of them comes with it.
 function read(names) {
+  if (isPaused()) return;
   const chosen = [...document.querySelectorAll("[data-live][data-live-url]")].filter(
     (element) => !names || namesOf(element).some((name) => names.has(name)),
   );
@@ -139,6 +144,10 @@ function show(state) {
   if (!mark) return;
   mark.hidden = state === "open";
   mark.querySelector("span").textContent = mark.dataset[state];
+}
+
+function isPaused() {
+  return document.body.dataset.follow === "off";
 }
 
 function visible() {

@@ -4,6 +4,7 @@
 const body = document.body;
 const BUSY_AFTER = 1_000;
 const GIVE_UP = 15_000;
+const FOCUSED = "a[href], button, input:not([type=hidden]), select, textarea";
 
 document.addEventListener("htmx:config:request", (event) => {
   const { request } = event.detail.ctx;
@@ -82,14 +83,33 @@ document.addEventListener("change", (event) => {
   if (!form) return;
   const theme = form.elements.theme.value;
   const keys = form.elements.keys.checked ? "on" : "off";
+  const live = form.elements.live.checked ? "on" : "off";
   if (theme === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
   body.dataset.keys = keys;
   localStorage.setItem("keys", keys);
-  for (const [name, value] of [["theme", theme], ["keys", keys]]) {
+  for (const [name, value] of [["theme", theme], ["keys", keys], ["live", live]]) {
     document.cookie = `${name}=${value}; path=/; max-age=31536000; samesite=lax`;
   }
+  if ((body.dataset.follow ?? "on") !== live) {
+    body.dataset.follow = live;
+    document.dispatchEvent(new CustomEvent("follow"));
+  }
 });
+
+// What lies behind an open popover is dimmed, so the focus does not go there.
+document.addEventListener("focusin", (event) => {
+  const shown = document.querySelector(".popover:popover-open");
+  if (shown && !shown.contains(event.target)) shown.querySelector(FOCUSED)?.focus();
+});
+
+// What is open, or chosen, is in sight in the list that scrolls by itself; the page stays where it is.
+for (const place of document.querySelectorAll(".inbox-row > [aria-current], .scopes > [aria-current]")) {
+  const list = place.closest(".split-list, .scopes");
+  const [at, frame] = [place.getBoundingClientRect(), list.getBoundingClientRect()];
+  if (at.bottom > frame.bottom) list.scrollTop += at.bottom - (frame.top + frame.bottom) / 2;
+  if (at.right > frame.right || at.left < frame.left) list.scrollLeft += at.right - (frame.left + frame.right) / 2;
+}
 
 function announce(text) {
   document.querySelector("[data-announce]").textContent = text;

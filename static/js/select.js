@@ -33,7 +33,7 @@ document.addEventListener("key", (event) => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.key !== "Escape" || event.defaultPrevented || document.querySelector(":popover-open, dialog[open]")) return;
+  if (event.key !== "Escape" || event.defaultPrevented || document.querySelector(":popover-open")) return;
   if (event.target.closest("input:not([type=checkbox]), textarea, select") || !boxes().some((each) => each.checked)) return;
   for (const each of boxes()) each.checked = false;
   tell();

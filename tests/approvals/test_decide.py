@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from approvals.models import Activity, Decision
+from approvals.words import VIAS
 from runs import secrets
 from runs.core import codec
 from runs.errors import Conflict, Invalid
@@ -133,6 +134,16 @@ def test_a_verdict_that_is_not_offered_is_refused(ada, verdict):
         approval.decide(by=ada, verdict=verdict)
     assert list(refused.value.fields) == ["verdict"]
     assert answer_of(approval) is None
+
+
+@pytest.mark.parametrize("via", VIAS)
+def test_a_rejection_without_a_reason_is_refused_on_every_path(ada, via):
+    approval = ask()
+    for reason in ("", " \n\t"):
+        with pytest.raises(Invalid, match="Say why") as refused:
+            approval.decide(by=ada, verdict="reject", reason=reason, via=via)
+        assert list(refused.value.fields) == ["reason"]
+    assert told(approval) == ["opened"]
 
 
 def test_unknown_and_missing_keys_are_named(ada):

@@ -1,4 +1,4 @@
-"""One way of naming a person: pages have the full name, where there is one; trail, commands and JSON the user name."""
+"""One way of naming a person: by the full name on pages, by the user name in trail and JSON, by both to operators."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from approvals.models import Activity, Approval
-from runs.models import Run
+from runs.models import GraphStop, Run
 from tests.approvals.cases import ask, waiting_run
 from tests.approvals.pages import as_person, page_of, press
 
@@ -21,6 +21,14 @@ def mara(person):
     return mara
 
 
+@pytest.fixture
+def chief(person):
+    chief = person("chief", staff=True)
+    chief.is_superuser = True
+    chief.save()
+    return chief
+
+
 def test_who_was_first_has_one_name_on_pages_and_another_in_trail_and_command(ada, mara):
     approval = ask()
     client = as_person(ada)
@@ -33,6 +41,18 @@ def test_who_was_first_has_one_name_on_pages_and_another_in_trail_and_command(ad
     assert "mara rejected this" in Activity.objects.get(approval=approval, kind="refused").text
     with pytest.raises(CommandError, match="mara rejected this"):
         call_command("decide", str(approval.pk), "--verdict", "approve", "--by", "ada")
+
+
+def test_operators_read_both_names_in_what_a_command_prints_and_in_the_admin_site(chief, mara, capsys):
+    approval = ask()
+    call_command("decide", str(approval.pk), "--verdict", "approve", "--by", "mara")
+    assert capsys.readouterr().out.endswith("approved by Mara Lind (mara).\n")
+    GraphStop.objects.stop("mailing", "mara", "The list is old.")
+    approval.run.keep("The court has asked for it.", "user mara (shell of root)")
+    client = as_person(chief)
+    assert "Mara Lind (mara)" in client.get("/admin/runs/graphstop/").content.decode()
+    kept = client.get(f"/admin/runs/run/{approval.run_id}/change/").content.decode()
+    assert "Mara Lind (mara) (shell of root): The court has asked for it." in kept
 
 
 def test_who_is_asked_and_who_has_it_are_named_alike(ada, eve, mara):

@@ -171,6 +171,27 @@ def test_keys_go_down_the_list_reject_and_undo(open_as, ada):
     assert answer_of(second)["outcome"] == "approved"
 
 
+def test_keys_go_up_claim_and_explain_themselves_and_can_be_switched_off(open_as, ada):
+    first, second = brief(question="First?"), brief(question="Second?", due=timedelta(hours=5))
+    page = open_as(ada, path(second))
+    page.keyboard.press("k")
+    expect(page.get_by_role("heading", name="First?", level=1)).to_be_visible()
+    page.keyboard.press("m")
+    expect(page.get_by_role("button", name="Release", exact=True)).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible()
+    page.keyboard.press("a")  # under an open popover no key acts
+    page.keyboard.press("Escape")
+    page.locator("[popovertarget=account]").first.click()
+    page.get_by_label("Single keys, such as a for approve").uncheck()
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("a")
+    page.get_by_role("button", name="Release", exact=True).click()
+    expect(page.get_by_role("button", name="Claim", exact=True)).to_be_visible()
+    assert told(first) == ["opened", "claimed by ada", "released by ada"]
+
+
 def test_enter_in_a_field_decides_nothing(open_as, ada):
     approval = brief()
     page = open_as(ada, path(approval))

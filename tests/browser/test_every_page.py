@@ -31,6 +31,7 @@ ALIKE = {
     *("inbox", "inbox-all", "inbox-attention", "inbox-filtered", "inbox-teams", "inbox-unbroken"),
     *("bulk", "bulk-done", "notices", "away", "sign-in", "sign-in-code", "sign-in-failed"),
     *("account-spare-codes-new", "admin-erase", "admin-limits", "admin-schedules", "admin-stops"),
+    "admin-factors",
 }
 
 

@@ -108,6 +108,21 @@ def test_with_sockets_blocked_the_page_reads_by_itself(open_as, ada, bob):
     assert is_unbroken(page)
 
 
+def test_who_has_paused_it_catches_up_when_it_goes_on(open_as, ada, bob):
+    approval = ask()
+    page = is_live(open_as(ada, approval.get_absolute_url()))
+    page.locator("[popovertarget=account]").first.click()
+    follow = page.get_by_label("Follow changes while a page is open")
+    follow.uncheck()
+    expect(page.locator("html[data-socket=paused]")).to_be_attached()
+    expect(page.locator("[data-live-mark]")).to_contain_text("Paused")
+    approval.decide(by=bob, verdict="reject", reason="No.")
+    expect(page.locator("#approval-state").get_by_text("bob rejected this")).to_have_count(0)
+    follow.check()
+    expect(page.locator("#approval-state").get_by_text("bob rejected this")).to_be_visible()
+    assert is_unbroken(page)
+
+
 def test_a_lost_socket_comes_back_and_the_page_catches_up(open_as, ada, bob):
     approval = ask()
     page = open_as(ada)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Iterator
 from datetime import timedelta
-from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import pytest
@@ -16,20 +14,23 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.template.loader import render_to_string
 from django.test import RequestFactory
 from django.utils import translation
-from django.utils.translation import trans_real
 
-from approvals.models import NoticeWish
+from approvals.models import Notice, NoticeWish
+from approvals.notices import words as occasions
+from approvals.notices.troubles import troubles
+from approvals.notices.wording import wording
 from durableweb import catalogs
 from runs import chores
+from runs.admin_words import of_schedules
 from runs.engine import clock
-from runs.models import Run
-from runs.models.statuses import ENDED, STATUSES
 from runs.pages import words
+from runs.pages.recorded import of_runs
 from tests.approvals.cases import ask, close, waiting_run
 from tests.approvals.langchain_requests import BATCHED, INBOX
 from tests.approvals.test_contracts import APPROVED, REFUSED
+from tests.durableweb import pseudo_german as pseudo
+from tests.durableweb.pseudo_german import GERMAN, pseudo_german
 
-GERMAN = {"HTTP_ACCEPT_LANGUAGE": "de"}
 # Greek is what people and authors wrote; Latin letters outside the marks were written by us.
 QUESTION, WHY, REASON = "Να σταλεί;", "Το **ζήτησαν**.", "Όχι ακόμη."
 PAYLOAD = {
@@ -54,30 +55,10 @@ SCHEMA = {
     },
 }
 # Names of the product, of formats and of the rows that these pages show; units that are symbols.
-NAMES = (
+NAMES = set(
     "durableweb JSON UTC QR Deutsch English ada bob eve olga iris pm ops legal team root mailing email question "
     "localhost admin KB MB DURABLEWEB_SITE_URL https example com helen Ada Lovelace Bob Greek docs sso "
-    "Bearer run start graph payload approve".split()
-)
-SILENT = {
-    "script",
-    "style",
-    "code",
-    "pre",
-    "textarea",
-    "kbd",
-    "time",
-    "blockquote",
-}  # a blockquote: reasons, and what the trail keeps
-SAID_BY = (
-    "aria-label",
-    "placeholder",
-    "title",
-    "alt",
-    "data-live-says",
-    "data-copied",
-    "data-edited",
-    "data-plain",
+    "Bearer run start graph payload approve post_letter".split()
 )
 
 
@@ -94,56 +75,14 @@ def english_again() -> Iterator[None]:
 
 
 @pytest.fixture
-def marked(monkeypatch):
-    """German in which each translated text stands in marks, and nothing is said otherwise."""
-    german = copy.copy(trans_real.translation("de"))
-
-    def mark(text: str) -> str:
-        return f"⟦{text.rpartition(trans_real.CONTEXT_SEPARATOR)[2]}⟧"
-
-    german.gettext = mark
-    german.ngettext = lambda one, many, number: mark(one if number == 1 else many)
-    monkeypatch.setitem(trans_real._translations, "de", german)
-
-
-class Texts(HTMLParser):
-    """What a page says, by text and by attributes that are read out."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.said: list[str] = []
-        self.attributes: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag, attrs):
-        given = dict(attrs)
-        silent = tag in SILENT or {"mono", "avatar"} & set((given.get("class") or "").split())
-        if tag not in ("meta", "link", "input", "br", "img", "path", "rect", "hr", "circle", "line", "use"):
-            self.open.append("silent" if silent else tag)
-        self.attributes += [given[name] for name in SAID_BY if given.get(name)]
-
-    def handle_endtag(self, tag):
-        if self.open:
-            self.open.pop()
-
-    def handle_data(self, text):
-        if "silent" not in self.open and text.strip():
-            self.said.append(" ".join(text.split()))
+def marked() -> Iterator[None]:
+    with pseudo_german() as seen:
+        yield
+    assert seen.english <= {"English", "Deutsch"}
 
 
 def unmarked(page: str) -> list[str]:
-    """The texts of a page that hold words of ours outside the marks."""
-    texts = Texts(page)
-    left, before = "\n".join([*texts.attributes, *texts.said]), None
-    while left != before:
-        left, before = re.sub(r"⟦[^⟦⟧]*⟧", " ", left), left
-    left = re.sub(r"[\w.+-]+@[\w.-]+|[0-9a-f]{6,}|[\w#]*\d[\w:#.-]*", " ", left)
-    return [
-        line.strip()
-        for line in left.split("\n")
-        if [word for word in re.findall(r"[A-Za-z][A-Za-z_]+", line) if word not in NAMES]
-    ]
+    return pseudo.unmarked(page, NAMES)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -238,7 +177,21 @@ def test_the_cards_of_a_contract_are_in_the_readers_language(marked, client, ada
     approval.decide(by=ada, verdict="respond", payload=answer)
     shown.append(client.get(approval.get_absolute_url(), **GERMAN))
     told_by_author = {
-        *("pay", "wipe", "run_command", "To", "Amount", "Path", "Command", "Args", "ls", "bob", "/etc"),
+        *(
+            "pay",
+            "wipe",
+            "run_command",
+            "To",
+            "Amount",
+            "Path",
+            "Command",
+            "Args",
+            "Args 1",
+            "Args 1 -l",
+            "ls",
+            "bob",
+            "/etc",
+        ),
         *("Wipes everything below a path.", "Tool execution requires approval"),
         "Please review the command before execution",
     }
@@ -264,27 +217,70 @@ def test_files_and_what_is_wrong_with_them_are_in_the_readers_language(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_page_of_a_run_is_translated_in_every_status(marked, client, ada):
-    runs = {status: waiting_run(created_by=ada) for status in STATUSES}
-    now = clock.now()
-    for status, run in runs.items():
-        changes = {"status": status, "wake_at": None if status in ENDED else now}
-        if status in ENDED:
-            changes["finished_at"] = now
-        if status == "running":
-            changes |= {"leased_by": "εργάτης"}
-        if status in ("failed", "retrying"):
-            changes |= {"error": "Δεν απαντά.", "error_kind": "transient"}
-        Run.objects.filter(pk=run.pk).update(**changes)
-    client.force_login(ada)
-    left = {}
-    for status, run in runs.items():
-        for path in (f"/runs/{run.pk}/", f"/runs/?status={status}"):
-            answer = client.get(path, **GERMAN)
-            assert answer.status_code == 200 and answer.content.decode().count("⟦") > 5
-            if found := unmarked(answer.content.decode()):
-                left[path] = found
-    assert {text for found in left.values() for text in found} == set(), left
+def test_no_mail_says_an_english_word_of_ours(marked, bob, settings):
+    settings.DURABLEWEB = {**settings.DURABLEWEB, "site_url": "https://example.com"}
+    approval = ask(PAYLOAD, due=timedelta(hours=4), risk="high", question=QUESTION, why=WHY)
+    with translation.override("de"):
+        for occasion in occasions.OCCASIONS:
+            said = wording(Notice(approval=approval, occasion=occasion, person=bob))
+            for form in ("txt", "html"):
+                mail_text = render_to_string(
+                    f"approvals/notices/mail.{form}", {"said": said, "title": QUESTION}
+                )
+                assert unmarked(mail_text) == [], (occasion, form)
+
+
+def test_scripts_have_no_words():
+    """Templates give them in data attributes."""
+    names = {
+        "Escape",
+        "GET",
+        "POST",
+        "Kept-At",
+        "X",
+        "Z",
+        "X-CSRFToken",
+        "X-Requested-With",
+    }  # of keys and headers
+    for path in (catalogs.ROOT / "static" / "js").rglob("*.js"):
+        code = re.sub(r"^\s*//.*$", "", path.read_text(), flags=re.MULTILINE)
+        said = {text for _mark, text in re.findall(r"""(["'`])([A-Z].*?)\1""", code)}
+        assert said <= names, path
+
+
+def test_each_sentence_that_is_said_again_is_one_that_rows_hold():
+    """Its parts between the places stand in the code of the engine, or of the notices."""
+    engine = [*(catalogs.ROOT / "runs").rglob("*.py")]
+    notices = [*(catalogs.ROOT / "approvals" / "notices").rglob("*.py")]
+    for sentences, places in ((of_runs, engine), (of_schedules, engine), (troubles, notices)):
+        code = " ".join(
+            path.read_text()
+            for path in places
+            if path.name not in ("recorded.py", "admin_words.py", "troubles.py")
+        )
+        for sentence in sentences.all:
+            for part in re.split(r"%\(\w+\)s", sentence):
+                assert part.strip("' .") in code, sentence
+
+
+def test_what_the_engine_recorded_is_said_in_german_and_nothing_else():
+    gone = "the worker was gone before the answer came"
+    late = f"charge#1: sent, outcome unknown ({gone}); no way to ask the provider gave an answer"
+    ended = "Its parent, run 4f2a91, is failed."
+    fields = "write five fields: minute, hour, day of the month, month, day of the week"
+    killed = "Poison: 4 workers that drove it alone died. host:boot:9:1 ended without word in node 'pay'"
+    with translation.override("de"):
+        assert of_runs.retold(ended) == "Sein Elternlauf 4f2a91 ist fehlgeschlagen."
+        assert of_runs.retold("Rejected by ada: too: dear") == "Abgelehnt von ada: too: dear"
+        assert of_runs.retold(late).startswith("charge#1: gesendet, Ausgang unbekannt (der Worker war weg")
+        said = of_runs.retold(killed)
+        assert said.startswith("Gift: 4 Worker") and said.endswith("host:boot:9:1 verstummte im Knoten „pay“")
+        for theirs in ("Permanent: the card was refused", "", "Its parent is failed", "100 % (%(x)s) done"):
+            assert of_runs.retold(theirs) == theirs
+        typed = of_schedules.retold(f"'x' is no cron expression ({fields}). An example: 30 2 * * 1-5.")
+        assert typed.startswith("'x' ist kein Cron-Ausdruck (schreiben Sie fünf Felder: ")
+        assert troubles.retold("the mail server answered 451") == "der Mailserver antwortete 451"
+    assert of_runs.retold(late) == late
 
 
 @pytest.mark.django_db(transaction=True)

@@ -114,6 +114,7 @@ def admin_pages() -> Pages:
         "target": f"approvals/target/{target.pk}/change/",
         "notices": "approvals/notice/",
         "people": "auth/user/",
+        "factors": "mfa/authenticator/",
     }
     return {f"admin-{name}": Shown("chief", f"/admin/{path}") for name, path in at.items()}
 

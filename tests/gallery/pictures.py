@@ -1,4 +1,4 @@
-"""Takes the gallery's pictures: each page at each width, in each theme, once in German; and sheets of them."""
+"""Takes the gallery's pictures: each page at each width, in each theme, two in German; and sheets of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 WIDTHS, HEIGHT = (360, 768, 1440), 900
 THEMES = ("light", "dark")
-LOOKS = [(width, theme, "en") for width in WIDTHS for theme in THEMES] + [(WIDTHS[-1], "light", "de")]
+LOOKS = [(width, theme, "en") for width in WIDTHS for theme in THEMES]
+LOOKS += [(width, "light", "de") for width in (WIDTHS[0], WIDTHS[-1])]
 ON_A_SHEET = 40
 
 

@@ -53,10 +53,25 @@ def posted() -> list[dict[str, str]]:
 
 def look_up(idempotency_key: str, arguments: dict[str, Any]) -> Found | None:
     there = [line for line in posted() if line["key"] == idempotency_key]
-    return Found(f"posted {arguments['text']}") if there else None
+    if not there:
+        return None
+    return Found("taken down" if "undone" in there[0] else f"posted {arguments['text']}")
 
 
 @tool(kind="write", reconcile=look_up, limit=timedelta(seconds=60), retry=Retry(attempts=9, first=0))
+def take_down(arguments: dict[str, Any], idempotency_key: str) -> str:
+    with journal.open("a") as file:
+        file.write(json.dumps({"key": idempotency_key, "undone": arguments["text"]}) + "\n")
+    return "taken down"
+
+
+@tool(
+    kind="write",
+    reconcile=look_up,
+    limit=timedelta(seconds=60),
+    retry=Retry(attempts=9, first=0),
+    compensate=take_down,
+)
 def post(text: str, *, idempotency_key: str) -> str:
     with journal.open("a") as file:
         file.write(json.dumps({"key": idempotency_key, "text": text}) + "\n")
@@ -81,6 +96,15 @@ def turn(run, state):
     return "turn"
 
 
+changed = Graph("any order", version=2, state=Log, operators="ops")
+changed.node(turn, then=("turn", END))
+
+
+@changed.migrate(1)
+def as_it_was(state, node):
+    return state, node
+
+
 class AnyOrder(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
@@ -89,7 +113,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.said: dict[int, tuple[str, int]] = {}  # by turn: the verdict that stands, and its payload
         self.words: list[int] = []
         self.workers, self.kills = 0, Counter()
-        self.cancelled = False
+        self.cancelled, self.undone, self.kept = False, False, False
 
     # -- what may happen
 
@@ -120,7 +144,7 @@ class AnyOrder(RuleBasedStateMachine):
                     die()
 
             boundaries.on_boundary = bomb
-            taken = Claimer(name, [machine]).claim(alone=True, only=self.run.pk)
+            taken = Claimer(name, [machine, changed]).claim(alone=True, only=self.run.pk)
             if taken is not None:
                 Drive(*taken).run()
 
@@ -163,11 +187,27 @@ class AnyOrder(RuleBasedStateMachine):
     def time_passes(self, seconds: int) -> None:
         pass_time(seconds)
 
-    @precondition(lambda self: not self.run.ended and self.workers > 6)
+    @precondition(lambda self: not self.run.ended and self.workers > 5)
+    @rule(compensate=st.booleans())
+    def cancel(self, compensate: bool) -> None:
+        if compensate and self.run.ending:
+            with pytest.raises(Conflict):
+                self.run.cancel("olga", "enough", compensate=True)
+            return
+        self.run.cancel("olga", "enough", compensate=compensate)
+        self.cancelled, self.undone = True, compensate
+
+    @precondition(lambda self: not self.run.ended and not self.run.ending and self.run.version == 1)
     @rule()
-    def cancel(self) -> None:
-        self.run.cancel("olga", "enough")
-        self.cancelled = True
+    def migrate(self) -> None:
+        """Whoever drives it; what was asked and answered stays."""
+        self.run.migrate("olga", "its code has changed")
+
+    @rule()
+    def keep_or_release(self) -> None:
+        verb = self.run.release_keep if self.kept else self.run.keep
+        verb("a court", "olga")
+        self.kept = not self.kept
 
     # -- what holds at any time
 
@@ -177,7 +217,7 @@ class AnyOrder(RuleBasedStateMachine):
         seen = list(self.run.checkpoints.order_by("seq").values_list("status", flat=True))
         for before, after in pairwise(seen):
             assert statuses.may_follow(before, after), (before, after)
-        assert self.run.status == seen[-1]
+        assert (self.run.status, self.run.kept) == (seen[-1], self.kept)
         assert first_bad_row(self.run) is None
         open_ones = LedgerEntry.objects.filter(run=self.run, status="open")
         assert not (self.run.ended and open_ones.exists())
@@ -214,6 +254,20 @@ class AnyOrder(RuleBasedStateMachine):
         self.nothing_that_was_said_is_lost()
         if not self.cancelled:
             assert len(self.state()["log"]) == len(posted()) == TURNS
+        if self.undone:
+            made = [line["text"] for line in posted() if "text" in line]
+            assert [line["undone"] for line in posted() if "undone" in line] == made[::-1]
+        self.erase()
+
+    def erase(self) -> None:
+        """As its last: a run that ended in whatever way, and is not kept."""
+        if self.kept:
+            with pytest.raises(Conflict):
+                self.run.erase("asked for", "olga")
+            self.keep_or_release()
+        assert self.run.erase("asked for", "olga").erased_at is not None
+        assert first_bad_row(self.run) is None
+        assert not self.run.checkpoints.exclude(body="").exists()
 
     # -- how it stands
 
@@ -227,7 +281,7 @@ class AnyOrder(RuleBasedStateMachine):
 
 def test_any_order_of_verbs_and_deaths_is_survived(tmp_path, monkeypatch):
     monkeypatch.setitem(globals(), "journal", tmp_path / "journal.jsonl")
-    with registered(machine):
+    with registered(machine, changed):
         run_state_machine_as_test(
             AnyOrder,
             settings=settings(

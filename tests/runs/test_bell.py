@@ -21,7 +21,7 @@ from runs.conf import conf
 from runs.core import codec
 from runs.engine import clock
 from runs.engine.announce import announce
-from runs.engine.shift import boot_id
+from runs.engine.host import boot_id
 from runs.models import Run, Worker
 from runs.work import tasks
 from runs.work.bell import HELD, Bell

@@ -220,7 +220,7 @@ def test_the_children_of_a_cancelled_map_get_no_turn_any_more():
 
 def test_many_children_are_cancelled_in_bounded_transactions(monkeypatch):
     monkeypatch.setattr(family, "AT_A_TIME", 2)
-    monkeypatch.setattr("runs.models.run.MOST_AT_ONCE", 3)
+    monkeypatch.setattr("runs.engine.cancelling.MOST_AT_ONCE", 3)
     run = parked(mapper, {"names": list("abcdefg"), "at_once": 2})
     run.cancel(by="ada", reason="enough")
     left = run.children.exclude(status="cancelled").count()

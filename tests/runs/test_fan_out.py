@@ -8,6 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from runs import Graph, chores, start
 from runs.core.children import MOST_ITEMS
+from runs.core.rehearsal import rehearse
 from runs.engine import children, clock, telling
 from runs.engine.verify import first_bad_row
 from runs.models import FanOut, Run, UntoldEnd
@@ -141,6 +142,7 @@ def test_of_no_items_there_is_nothing_to_wait_for():
 def test_children_are_made_in_bounded_commits_that_go_on_where_the_last_one_stopped(monkeypatch):
     """R10 for many: the worker dies between two of them."""
     monkeypatch.setattr(children, "A_COMMIT", 2)
+    monkeypatch.setattr("runs.engine.portion.MOMENT_SECONDS", 1_000.0)
     began = children._begin
     calls = []
 
@@ -232,6 +234,13 @@ def test_what_cannot_be_mapped_fails_the_parent_before_anything_is_started():
     assert f"10,001 items, {MOST_ITEMS:,} are the most" in failed([{"name": "a"}] * (MOST_ITEMS + 1)).error
     assert "at_once=0" in failed([{"name": "a"}], at_once=0).error
     assert "on_parent_end='leave'" in failed([{"name": "a"}], on_parent_end="leave").error
+
+
+def test_a_map_of_as_many_items_as_there_may_be_is_rehearsed():
+    """Each with its own end, in order. On rows `python -m bench.fanout` does it, and says what a child costs."""
+    done = rehearse(mapper, {"names": [str(number) for number in range(MOST_ITEMS)], "at_once": 7})
+    assert (done.status, MOST_ITEMS) == ("completed", 10_000)
+    assert done.state["ends"] == [str(number) for number in range(MOST_ITEMS)]
 
 
 def test_under_an_explicit_key_the_items_may_not_change_while_children_are_missing():

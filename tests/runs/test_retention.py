@@ -17,7 +17,7 @@ from approvals.chain import first_break
 from approvals.files import Sent
 from runs import Ask, Graph, Wait, chores, start, tool
 from runs.core.errors import Permanent
-from runs.engine import blobs, boundaries, clock, erasing
+from runs.engine import blobs, boundaries, clock, emptying, erasing
 from runs.engine.verify import first_bad_row
 from runs.errors import Conflict, Invalid
 from runs.models import Blob, BlobUse, Checkpoint, LedgerEntry, Remark, Run, Signal, Tombstone
@@ -191,6 +191,7 @@ def test_a_run_is_not_erased_while_it_is_kept_or_lives_or_is_in_doubt(ended):
 def test_an_erasure_goes_on_in_small_transactions_wherever_it_was_left(ended, monkeypatch):
     """A long run holds no long transaction; a worker goes on with what its caller had no time for."""
     monkeypatch.setattr(erasing, "AT_A_TIME", 2)
+    monkeypatch.setattr(emptying, "A_LOOK", 3)
     monkeypatch.setattr(erasing, "LONGEST_SECONDS", 0)
     with moved_clock() as moved:
         stone = ended.erase("asked for", "olga")

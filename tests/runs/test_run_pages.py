@@ -336,11 +336,15 @@ def test_preferences_go_into_cookies_and_lead_back(client, ada) -> None:
     kept = client.post(address, {"theme": "dark", "back": "/runs/"})
     assert kept.url == "/runs/"
     assert client.cookies["theme"].value == "dark"
-    assert client.cookies["keys"].value == "off"
-    assert 'data-theme="dark"' in client.get(reverse("runs:list")).content.decode()
+    assert client.cookies["keys"].value == client.cookies["live"].value == "off"
+    page = client.get(reverse("runs:list")).content.decode()
+    assert 'data-theme="dark"' in page and 'data-follow="off"' in page
     away = client.post(address, {"theme": "purple", "keys": "on", "back": "https://elsewhere.example/"})
     assert away.url == "/"
     assert client.cookies["theme"].value == "system"
+    assert client.cookies["live"].value == "off"
+    client.post(address, {"theme": "dark", "keys": "on", "live": "on"})
+    assert "data-follow" not in client.get(reverse("runs:list")).content.decode()
     assert client.get(address).status_code == 405
 
 

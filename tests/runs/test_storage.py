@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+import sys
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
@@ -13,8 +14,10 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.apps import apps as django_apps
 from django.core.files.storage import storages
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
+from django.db.models import CheckConstraint
 from django.test.utils import CaptureQueriesContext
 from pydantic import BaseModel
 
@@ -24,6 +27,7 @@ from runs.engine.ids import uuid7
 from runs.engine.state import StoredState
 from runs.engine.verify import first_bad_row
 from runs.models import Blob, BlobUse, Checkpoint, LedgerEntry, Run
+from runs.models.rules import SEEN
 from tests.runs.driving import claim, drive, kinds, registered
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -350,15 +354,32 @@ def test_the_fast_tree_and_the_stored_tree_are_the_same_when_nothing_is_long():
     assert state.stored is state.tree
 
 
-def test_a_blank_id_or_key_is_refused_by_the_database_too():
-    """E9. Which blanks beyond ASCII a database knows depends on its locale; in code all are refused (test_steps.py)."""
-    from django.db import DatabaseError
+BLANKS = "".join(chr(number) for number in range(sys.maxunicode + 1) if not chr(number).strip())
 
+
+def test_a_blank_id_or_key_is_refused_by_the_database_too():
+    """E9: whatever blanks it is made of, also those that only Unicode knows; in code too (test_steps.py)."""
+    assert len(BLANKS) > 25
     with registered(trivial):
         run = start("trivial", {"left": 1})
-    for changes in [{name: blank} for name in ("key", "graph") for blank in ("", " ", "\t\n\r\v\f")]:
-        with pytest.raises(DatabaseError):
-            Run.objects.filter(pk=run.pk).update(**changes)
+    rows = Run.objects.filter(pk=run.pk)
+    for changes in [{name: blank} for name in ("key", "graph") for blank in ("", " ", BLANKS)]:
+        with pytest.raises(IntegrityError, match="not_blank"), transaction.atomic():
+            rows.update(**changes)
+    assert rows.update(key=f"{BLANKS}\u200b{BLANKS}"), "a blank is what `strip` takes away, and nothing else"
+
+
+def test_one_pattern_says_what_is_blank_in_every_table():
+    assert [each for each in map(chr, range(sys.maxunicode + 1)) if not re.search(SEEN, each)] == list(BLANKS)
+    checks = [
+        check
+        for model in django_apps.get_models()
+        for check in model._meta.constraints
+        if isinstance(check, CheckConstraint) and "__regex" in str(check.condition)
+    ]
+    assert len(checks) == 11 and not [
+        check.name for check in checks if repr(SEEN) not in str(check.condition)
+    ]
 
 
 BROKEN_RULES = {
@@ -393,8 +414,6 @@ def test_there_is_a_broken_row_for_every_rule():
 @pytest.mark.parametrize("rule", BROKEN_RULES)
 def test_the_database_itself_refuses_a_row_that_breaks_a_rule(rule):
     """On PostgreSQL rules are triggers: they must fire on an update of these columns, and on an insert."""
-    from django.db import IntegrityError, transaction
-
     with registered(trivial):
         run = start("trivial", {"left": 1})
     if rule.startswith("entry"):

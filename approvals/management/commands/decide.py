@@ -18,6 +18,7 @@ from approvals.stages import FIRST, stages_of
 from approvals.words import VERDICTS
 from runs.command_line import OneLineCommand, one_line, shell, visible
 from runs.core.words import is_storable
+from runs.naming import for_operators
 
 
 class Command(OneLineCommand):
@@ -111,4 +112,4 @@ def _as_text(decision: Decision) -> str:
         missing = approval.quorum - approval.votes.filter(stage=approval.stage).count()
         stage = stages_of(approval)[approval.stage - FIRST].name
         return f"{approval}: voted; {missing} more needed{f' of {stage}' if stage else ''}."
-    return f"{approval}: {approval.outcome.replace('_', ' ')} by {decision.by.get_username()}."
+    return f"{approval}: {approval.outcome.replace('_', ' ')} by {for_operators(decision.by)}."

@@ -1,0 +1,122 @@
+"""What needs attention among very many open approvals: found from indexes of what may need it, not by asking each.
+
+The rule is `needs_attention`; it counts people for each open approval that may lack them, which of a hundred thousand
+takes seconds. Here these are gathered first, and people are counted for no more than MOST of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.contrib.auth import get_user_model
+from django.db.models import Q
+
+from approvals import who
+from approvals.models import reach
+from approvals.models.reviewer import Reviewer, Vote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+    from uuid import UUID
+
+    from django.contrib.auth.models import User
+
+    from approvals.models.inbox import ApprovalQuerySet
+
+MOST = 250  # of each kind; people are counted for so many
+# As the index approval_doubtful has it
+DOUBTFUL = Q(has_broken_form=True) | Q(is_unnamed=True) | Q(stage__gt=1) | Q(quorum__gt=who.AMPLE_QUORUM)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`is_cut`: more may need attention than were looked at."""
+
+    keys: frozenset[UUID]
+    is_cut: bool
+
+
+def found(rows: ApprovalQuerySet, user: User, now: datetime) -> Found:
+    """Among `rows`, all approvals: up to MOST of those that are old or broken, and those that lack people."""
+    from approvals.models.inbox import is_old
+
+    is_open = rows.open()
+    old = reach.seen_by(is_open.filter(is_old(now)), user, live=True).in_order().values_list("pk", flat=True)
+    doubtful = is_open.filter(DOUBTFUL).in_order().values_list("pk", "has_broken_form")
+    certain = set(old[: MOST + 1])
+    doubted: dict[UUID, None] = {}
+    for key, is_broken in doubtful[: MOST + 1]:
+        if is_broken:
+            certain.add(key)
+        else:
+            doubted[key] = None
+    live = Reviewer.objects.filter(live=True).order_by()
+    ample = list(who.ample_names())
+    for named in (live.filter(excluded=True), live.exclude(name__in=ample)):
+        doubted |= dict.fromkeys(named.values_list("approval", flat=True)[: MOST + 1])
+    unsure = [key for key in doubted if key not in certain]
+    looked_at = unsure[:MOST]
+    short = short_of_people(is_open.filter(pk__in=reach.among(looked_at))) if looked_at else ()
+    return Found(frozenset(certain.union(short)), max(len(unsure), len(certain)) > MOST)
+
+
+def short_of_people(rows: ApprovalQuerySet) -> list[UUID]:
+    """Ids of those for which fewer people than needed may decide now: `who.able` of many, in five statements."""
+    asked = rows.order_by().values_list("pk", "stage", "quorum", "run__created_by", "run__on_behalf_of")
+    approvals = list(asked)
+    keys = reach.among([row[0] for row in approvals])
+    named: dict[UUID, list[tuple[str, bool, int, int | None, bool | None]]] = {}
+    of_these = Reviewer.objects.filter(approval__in=keys).order_by()
+    for key, *row in of_these.values_list(
+        "approval", "name", "excluded", "stage", "instead_of", "instead_of__is_active"
+    ):
+        named.setdefault(key, []).append(tuple(row))
+    voted: dict[UUID, list[tuple[int, int]]] = {}
+    for key, by, stage in (
+        Vote.objects.filter(approval__in=keys).order_by().values_list("approval", "by", "stage")
+    ):
+        voted.setdefault(key, []).append((by, stage))
+    called = _called({row[0] for rows in named.values() for row in rows})
+    return [
+        key
+        for key, stage, quorum, *requesters in approvals
+        if len(_able(named.get(key, ()), stage, called) - _earlier(voted.get(key, ()), stage) - {*requesters})
+        < quorum
+    ]
+
+
+def _able(
+    rows: Iterable[tuple[str, bool, int, int | None, bool | None]],
+    now_stage: int,
+    called: Mapping[str, tuple[set[int], set[int]]],
+) -> set[int]:
+    """Who is asked now, but for votes in other stages and whom the run works for."""
+    able: set[int] = set()
+    barred: set[int] = set()
+    for name, excluded, stage, instead_of, is_active in rows:
+        own, members = called.get(name, (set(), set()))
+        if excluded:
+            barred |= own | members
+        elif stage == now_stage and instead_of is None:
+            able |= own | members
+        elif stage == now_stage:
+            barred.add(instead_of)
+            able |= own if is_active else set()
+    return able - barred
+
+
+def _earlier(votes: Iterable[tuple[int, int]], now_stage: int) -> set[int]:
+    return {by for by, stage in votes if stage != now_stage}
+
+
+def _called(names: set[str]) -> dict[str, tuple[set[int], set[int]]]:
+    """By name: the active user who is called so, and the active members of the group that is."""
+    people = get_user_model().objects.filter(is_active=True)
+    called: dict[str, tuple[set[int], set[int]]] = {}
+    for name, pk in people.filter(username__in=names).values_list("username", "pk"):
+        called.setdefault(name, (set(), set()))[0].add(pk)
+    for name, pk in people.filter(groups__name__in=names).values_list("groups__name", "pk"):
+        called.setdefault(name, (set(), set()))[1].add(pk)
+    return called

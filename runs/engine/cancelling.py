@@ -1,0 +1,55 @@
+"""`Run.cancel`: a live run ends now, or begins to undo what it did."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import transaction
+from django.utils.translation import gettext_lazy as _
+
+from runs.engine import compensating, family
+from runs.engine.closing import close_step
+from runs.engine.transition import move
+from runs.errors import Conflict, status, told
+from runs.models.checkpoint import Checkpoint
+from runs.models.run import Run
+from runs.models.statuses import CANCELLED, LIVE
+
+MOST_AT_ONCE = 100  # children that a cancel cancels itself; workers go on with the rest
+
+
+def cancel(run_id: uuid.UUID, by: str, reason: str, compensate: bool) -> Checkpoint:
+    """The verb; its docstring is at Run.cancel."""
+    with transaction.atomic():
+        run, now = Run.objects.lock(run_id)
+        if run.status not in LIVE:
+            raise Conflict(
+                told(
+                    _("Run %(run)s is %(word)s; only a live run can be cancelled."),
+                    run=run.short_id,
+                    word=status(run.status),
+                )
+            )
+        if compensate and run.ending:
+            raise Conflict(told(_("Run %(run)s is undoing what it did already."), run=run.short_id))
+        if compensate and compensating.is_needed(run.pk):
+            return compensating.begin(run, now, CANCELLED, actor=by, reason=reason)
+        lines = close_step(run, "cancelled", now, ended=True)
+        checkpoint = move(
+            run,
+            "cancel",
+            now,
+            actor=by,
+            reason=reason,
+            lines=lines.values(),
+            status=CANCELLED,
+            ending="",
+            wake_at=None,
+            leased_by=None,
+            fence=run.fence + 1,
+            finished_at=now,
+        )
+        family.ended(run, now)
+    if run.cascade_at is not None:
+        family.cancel_children(run.pk, most=MOST_AT_ONCE)
+    return checkpoint

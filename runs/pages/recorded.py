@@ -1,0 +1,69 @@
+"""What the engine wrote into rows, said again in the reader's language. The row keeps its English (docs/adr/0033)."""
+
+from __future__ import annotations
+
+import re
+
+from django.utils.translation import gettext, gettext_noop
+
+from runs.naming import full_names
+from runs.pages.words import status_word
+
+_PLACE = re.compile(r"%\((\w+)\)s")
+_WITHIN = {"worker": r"\S+", "run": r"\S+", "status": r"\w+"}  # others may be anything
+_BEFORE = r"(?P<before>(?:[\w.#-]+: )*)"  # the class of an error, the key of a call
+
+
+class Sentences:
+    """A closed set of them, in English, as gettext has their places."""
+
+    def __init__(self, *sentences: str) -> None:
+        self.all = sentences
+        self._forms = [(sentence, re.compile(_BEFORE + _form(sentence))) for sentence in sentences]
+
+    def retold(self, text: str) -> str:
+        """One line; what people, authors and providers wrote stays as it is."""
+        for sentence, form in self._forms:
+            if found := form.fullmatch(text):
+                values = found.groupdict()
+                before = values.pop("before")
+                told = {name: self._told(name, value) for name, value in values.items()}
+                return before + gettext(sentence) % told
+        return text
+
+    def _told(self, name: str, value: str) -> str:
+        match name:
+            case "said":
+                return self.retold(value)
+            case "status":
+                return str(status_word(value).word).lower()
+            case "by":
+                return full_names([value])[0]
+            case _:
+                return value
+
+
+def _form(sentence: str) -> str:
+    parts = _PLACE.split(sentence)
+    return "".join(
+        f"(?P<{part}>{_WITHIN.get(part, '.*?')})" if number % 2 else re.escape(part)
+        for number, part in enumerate(parts)
+    )
+
+
+of_runs = Sentences(
+    gettext_noop("Its parent, run %(run)s, is %(status)s."),
+    gettext_noop("%(worker)s ended without word in node '%(node)s'"),
+    gettext_noop("Poison: %(count)s workers that drove it alone died. %(said)s"),
+    gettext_noop("Its node '%(node)s' killed %(count)s workers, the last one %(worker)s (%(moment)s UTC)."),
+    gettext_noop("%(steps)s steps; the last node was '%(node)s'"),
+    gettext_noop("node %(node)s was not done after %(seconds)s s, its time limit"),
+    gettext_noop("No signal '%(name)s' came before %(moment)s UTC."),
+    gettext_noop("No signal “%(name)s” came in time."),
+    gettext_noop("The question “%(question)s” expired without an answer."),
+    gettext_noop("Rejected by %(by)s: %(reason)s"),
+    gettext_noop("not found at the provider after %(tries)s of %(most)s attempts"),
+    gettext_noop("sent, outcome unknown (%(said)s); no way to ask the provider gave an answer"),
+    gettext_noop("the worker was gone before the answer came"),
+    gettext_noop("the run ended while the call was under way"),
+)
