@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from approvals.contracts import sheet
-from approvals.forms.posted import FORM, JSON_VIEW, Draft, read_draft
+from approvals.forms.posted import Draft, resumed
 from approvals.forms.values import json_text
 from approvals.models import KeptDraft
 from approvals.payload import as_json, read
@@ -36,8 +35,7 @@ def take_up(page: ApprovalPage) -> None:
 
 def read_json(page: ApprovalPage, text: str) -> Draft:
     """The draft of a text of JSON, as a form where it can be one."""
-    draft = read_draft(_Typed(view=JSON_VIEW, json=text), *page.blank())
-    return draft if draft.errors else replace(draft, view=FORM)
+    return resumed(text, *page.blank())
 
 
 def keep_typed(page: ApprovalPage, draft: Draft, table: str, **texts: str) -> None:
@@ -78,13 +76,3 @@ def give_back(approval: Approval, person: User, withdrawn: Decision) -> None:
         typed["reason" if withdrawn.verdict == REJECT else "words"] = withdrawn.reason
     if typed:
         KeptDraft.keep(approval, person, **typed)
-
-
-class _Typed(dict[str, str]):
-    """Entries of a form, one of each name."""
-
-    def getlist(self, key: str) -> list[str]:
-        return [self[key]] if key in self else []
-
-    def setlist(self, key: str, list_: list[str]) -> None:
-        self[key] = list_[-1]

@@ -100,6 +100,48 @@ def read_draft(entries: Entries, payload: Any, schema: Any = None) -> Draft:
     return Draft(payload=value, form=form, json=text, view=FORM, errors=reader.errors, base=base_text)
 
 
+def resumed(text: str, payload: Any, schema: Any = None) -> Draft:
+    """The draft that was kept as this JSON, as a form where it can be one.
+
+    A text where a number was proposed is what somebody had typed there when they left: it is shown, and no number yet.
+    """
+    try:
+        value, unread = _set_aside(parse_json(text), payload, ROOT)
+    except NotJson:
+        return _from_json(text, payload, schema)
+    draft = replace(_from_json(json_text(value) if unread else text, payload, schema), view=FORM)
+    if not unread:
+        return draft
+    errors = {path: [_("Write a number.")] for path in unread}
+    return replace(draft, form=_typed_again(draft.form, unread), errors=errors)
+
+
+def _set_aside(value: Any, proposed: Any, path: str) -> tuple[Any, dict[str, str]]:
+    """The value with the proposed numbers back in the place of such texts; and these, by path."""
+    if isinstance(value, str) and isinstance(proposed, int | float) and not isinstance(proposed, bool):
+        return proposed, {path: value}
+    unread: dict[str, str] = {}
+
+    def inner(key: Any, held: Any, was: Any) -> Any:
+        kept, typed = _set_aside(held, was, below(path, key))
+        unread.update(typed)
+        return kept
+
+    if isinstance(value, dict) and isinstance(proposed, dict):
+        value = {key: inner(key, held, proposed.get(key, ABSENT)) for key, held in value.items()}
+    elif isinstance(value, list) and isinstance(proposed, list):
+        beside = [*proposed, *[ABSENT] * len(value)]
+        value = [inner(place, held, beside[place]) for place, held in enumerate(value)]
+    return value, unread
+
+
+def _typed_again(form: Field, texts: Mapping[str, str]) -> Field:
+    inner = tuple(_typed_again(each, texts) for each in form.fields)
+    if form.path not in texts or form.kind not in (kind.NUMBER, kind.INTEGER):
+        return replace(form, fields=inner)
+    return replace(form, text=texts[form.path], errors=(_("Write a number."),))
+
+
 def _from_json(text: str, payload: Any, schema: Any) -> Draft:
     try:
         # Untouched text is the proposed payload itself, whatever the browser did to its line ends.

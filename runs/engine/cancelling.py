@@ -8,8 +8,6 @@ from django.db import transaction
 from django.utils.translation import gettext_lazy as _
 
 from runs.engine import compensating, family
-from runs.engine.closing import close_step
-from runs.engine.transition import move
 from runs.errors import Conflict, status, told
 from runs.models.checkpoint import Checkpoint
 from runs.models.run import Run
@@ -34,22 +32,7 @@ def cancel(run_id: uuid.UUID, by: str, reason: str, compensate: bool) -> Checkpo
             raise Conflict(told(_("Run %(run)s is undoing what it did already."), run=run.short_id))
         if compensate and compensating.is_needed(run.pk):
             return compensating.begin(run, now, CANCELLED, actor=by, reason=reason)
-        lines = close_step(run, "cancelled", now, ended=True)
-        checkpoint = move(
-            run,
-            "cancel",
-            now,
-            actor=by,
-            reason=reason,
-            lines=lines.values(),
-            status=CANCELLED,
-            ending="",
-            wake_at=None,
-            leased_by=None,
-            fence=run.fence + 1,
-            finished_at=now,
-        )
-        family.ended(run, now)
+        checkpoint = family.cancel_now(run, now, actor=by, reason=reason)
     if run.cascade_at is not None:
         family.cancel_children(run.pk, most=MOST_AT_ONCE)
     return checkpoint

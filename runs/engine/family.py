@@ -19,6 +19,7 @@ from runs.engine.boundaries import boundary
 from runs.engine.durably import durably
 from runs.engine.portion import Portion
 from runs.engine.telling import BY, leave_word, tell
+from runs.models.checkpoint import Checkpoint
 from runs.models.run import Run, RunQuerySet
 from runs.models.statuses import CANCELLED, LIVE
 
@@ -71,8 +72,6 @@ def cancel_children(run_id: uuid.UUID, most: int | None = None) -> None:
 
 def _cancel_some(run_id: uuid.UUID, portion: Portion) -> int:
     from runs.engine import compensating
-    from runs.engine.closing import close_step
-    from runs.engine.transition import move
 
     with transaction.atomic():
         run, now = Run.objects.lock(run_id)
@@ -85,25 +84,34 @@ def _cancel_some(run_id: uuid.UUID, portion: Portion) -> int:
             if undone and compensating.is_needed(child.pk):
                 compensating.begin(child, now, CANCELLED, actor=BY, reason=reason)
                 continue
-            lines = close_step(child, "cancelled", now, ended=True)
-            move(
-                child,
-                "cancel",
-                now,
-                actor=BY,
-                reason=reason,
-                lines=lines.values(),
-                status=CANCELLED,
-                ending="",
-                wake_at=None,
-                leased_by=None,
-                fence=child.fence + 1,
-                finished_at=now,
-            )
-            ended(child, now)
+            cancel_now(child, now, actor=BY, reason=reason)
         if len(some) < most:
             Run.objects.filter(pk=run_id).update(cascade_at=None)
     return len(some) if len(some) == most else 0
+
+
+def cancel_now(run: Run, now: datetime, *, actor: str, reason: str) -> Checkpoint:
+    """A locked run ends here, and nothing that it did is undone."""
+    from runs.engine.closing import close_step
+    from runs.engine.transition import move
+
+    lines = close_step(run, "cancelled", now, ended=True)
+    checkpoint = move(
+        run,
+        "cancel",
+        now,
+        actor=actor,
+        reason=reason,
+        lines=lines.values(),
+        status=CANCELLED,
+        ending="",
+        wake_at=None,
+        leased_by=None,
+        fence=run.fence + 1,
+        finished_at=now,
+    )
+    ended(run, now)
+    return checkpoint
 
 
 def register() -> None:

@@ -41,6 +41,22 @@ def test_what_was_typed_is_in_the_form_on_the_next_visit(signed_in, bob):
     assert told(approval)[-1] == "edit by ada"
 
 
+def test_what_is_no_number_yet_is_none_after_a_second_visit_either(signed_in):
+    """Without a schema, too: the field stays a number's, shows what was typed, and nothing of it is sent as a text."""
+    approval = ask(payload={**MAIL, "prices": [{"net": 1.5}]})
+    typed = {**MAIL, "copies": "ma\u00dfny", "prices": [{"net": "1,"}]}
+    kept = {"json": json.dumps(typed), "table": approval.payload_digest}
+    assert keep(signed_in, approval, **kept).status_code == 204
+    page = page_of(signed_in, approval)
+    assert 'value="ma\u00dfny"' in page and 'value="1,"' in page and page.count("Write a number.") >= 2
+    assert press(signed_in, approval, html=page).status_code == 422
+    assert told(approval) == ["opened"]
+    right = {"$.copies": "9", "$.prices[0].net": "2.5"}
+    assert press(signed_in, approval, html=page, **right).status_code == 302
+    decided = approval.decisions.get()
+    assert (decided.verdict, decided.value) == ("edit", {**MAIL, "copies": 9, "prices": [{"net": 2.5}]})
+
+
 def test_of_which_text_a_draft_was_is_cut_to_what_a_digest_is(signed_in):
     """Also where an escape is longer than what it stands for."""
     for table in ("t" * 5_000, "\0" * 64):
