@@ -19,6 +19,8 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 from django.core.exceptions import NON_FIELD_ERRORS
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 
 from runs.core.errors import DurableError
 from runs.core.words import is_storable
@@ -53,6 +55,21 @@ def _refuse_words(parser: Any, message: str) -> NoReturn:
     if parser.called_from_command_line:
         parser.exit(2, f"{one_line(f'{parser.prog}: {message}')}\n")
     raise CommandError(one_line(f"Error: {message}"))
+
+
+def migrations_to_apply() -> list[str]:
+    """Those that the database lacks, in order."""
+    executor = MigrationExecutor(connection)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return [f"{migration.app_label}.{migration.name}" for migration, _backwards in plan]
+
+
+def refuse_unmigrated() -> None:
+    """No run is driven on rows that this code does not know yet."""
+    if lacks := migrations_to_apply():
+        raise CommandError(
+            f"The database lacks {len(lacks)} of the migrations, first {lacks[0]}: run manage.py migrate."
+        )
 
 
 def about_a_run(parser: argparse.ArgumentParser, reason: str = "") -> None:

@@ -11,6 +11,7 @@ from typing import Any  # rows and parameters are whatever the caller's statemen
 from django.db.backends.sqlite3 import base
 
 from durableweb.sqlite.lock import WriteLock
+from durableweb.sqlite.schema import SchemaEditor
 
 PATIENCE_SECONDS = 30.0
 # A step changes three or four pages, and each is written whole: small ones make a step an eighth cheaper. A file that
@@ -39,6 +40,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     data_types_suffix: dict[str, str] = {}
 
     write_lock: WriteLock | None = None
+    SchemaEditorClass = SchemaEditor
 
     def get_connection_params(self) -> dict[str, Any]:
         params = {"timeout": PATIENCE_SECONDS} | super().get_connection_params()

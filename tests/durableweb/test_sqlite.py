@@ -12,7 +12,8 @@ import threading
 from contextlib import closing
 
 import pytest
-from django.db import OperationalError, transaction
+from django.apps import apps
+from django.db import OperationalError, connection, transaction
 
 from durableweb.sqlite import base, lock
 from durableweb.sqlite.base import writes
@@ -34,6 +35,26 @@ def notes(tmp_path, django_db_blocker):
             cursor.execute("CREATE TABLE notes (id integer PRIMARY KEY, text text)")
         connection.close()
         yield path
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_table_that_a_migration_makes_anew_keeps_all_triggers():
+    """Also those of other tables that name it: a stored database has them all while it is migrated."""
+
+    def triggers() -> list[tuple[str, str]]:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY name")
+            return cursor.fetchall()
+
+    before = triggers()
+    assert len(before) > 10
+    with connection.schema_editor() as editor:
+        for model in (
+            *apps.get_app_config("runs").get_models(),
+            *apps.get_app_config("approvals").get_models(),
+        ):
+            editor._remake_table(model)
+    assert triggers() == before
 
 
 def count(path: str) -> int:

@@ -7,6 +7,7 @@ from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 
 from runs import END, Graph, start
@@ -121,3 +122,16 @@ def test_a_second_tick_in_the_process_is_refused_while_one_is_at_work(token):
     with ticking._busy:
         assert post(token).status_code == 409
     assert post(token).status_code == 200
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("command", ["work", "tick"])
+def test_no_run_is_driven_on_a_database_that_lacks_migrations(command):
+    run = start("climbing", {})
+    MigrationRecorder.Migration.objects.filter(app="approvals").order_by("-id").first().delete()
+    with pytest.raises(
+        CommandError, match=r"lacks 1 of the migrations, first approvals\.\d{4}_\w+: run manage"
+    ):
+        call_command(command)
+    run.refresh_from_db()
+    assert run.seq == 0

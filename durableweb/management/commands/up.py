@@ -15,12 +15,11 @@ from typing import Any, NoReturn  # options are whatever the command line gives
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.db import connection, connections
-from django.db.migrations.executor import MigrationExecutor
+from django.db import connections
 
 from durableweb.management.commands.demo import passwords
 from durableweb.processes import Part, end_all
-from runs.command_line import OneLineCommand
+from runs.command_line import OneLineCommand, migrations_to_apply
 
 HOST = "127.0.0.1"
 GRACE_SECONDS = 3.0
@@ -87,8 +86,7 @@ class Command(OneLineCommand):
                 ) from error
 
     def _migrate(self) -> None:
-        executor = MigrationExecutor(connection)
-        steps = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+        steps = len(migrations_to_apply())
         self._say(f"Database: {steps} migrations to apply" if steps else "Database: up to date")
         call_command("migrate", interactive=False, verbosity=1 if steps else 0)
 

@@ -9,7 +9,7 @@ from typing import Any  # options are whatever the command line gives
 
 from django.core.management.base import CommandError
 
-from runs.command_line import OneLineCommand, number_of
+from runs.command_line import OneLineCommand, number_of, refuse_unmigrated
 from runs.engine.shift import Shift
 from runs.work.tick import SECONDS
 
@@ -29,6 +29,7 @@ class Command(OneLineCommand):
             raise CommandError(f"--seconds {seconds:g}: give a number above 0.")
         if steps is not None and steps < 1:
             raise CommandError(f"--steps {steps}: give 1 or more, or leave it out.")
+        refuse_unmigrated()
         shift = Shift(seconds=seconds, steps=steps, linger=0)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: shift.stopping.set())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any  # options are whatever the command line gives
 
-from runs.command_line import OneLineCommand
+from runs.command_line import OneLineCommand, refuse_unmigrated
 from runs.work.supervisor import Supervisor
 
 
@@ -14,4 +14,5 @@ class Command(OneLineCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        refuse_unmigrated()
         Supervisor().watch()
