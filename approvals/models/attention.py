@@ -1,7 +1,8 @@
 """What needs attention among very many open approvals: found from indexes of what may need it, not by asking each.
 
 The rule is `needs_attention`; it counts people for each open approval that may lack them, which of a hundred thousand
-takes seconds. Here these are gathered first, and people are counted for no more than MOST of them.
+takes seconds. Here these are gathered first, and people are counted for no more than MOST of them, or for those that
+one person may see and that are few.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from approvals.models.inbox import ApprovalQuerySet
 
 MOST = 250  # of each kind; people are counted for so many
+ASKED = 12  # of no more that may need it, the rule itself is asked
 # As the index approval_doubtful has it
 DOUBTFUL = Q(has_broken_form=True) | Q(is_unnamed=True) | Q(stage__gt=1) | Q(quorum__gt=who.AMPLE_QUORUM)
 
@@ -38,12 +40,18 @@ class Found:
     is_cut: bool
 
 
-def found(rows: ApprovalQuerySet, user: User, now: datetime) -> Found:
-    """Among `rows`, all approvals: up to MOST of those that are old or broken, and those that lack people."""
+def found(rows: ApprovalQuerySet, now: datetime, user: User | None = None) -> Found:
+    """Among `rows`, all approvals: up to MOST of those that are old or broken, and those that lack people.
+
+    Of old ones, those that `user` may see; without one, of all.
+    """
     from approvals.models.inbox import is_old
 
     is_open = rows.open()
-    old = reach.seen_by(is_open.filter(is_old(now)), user, live=True).in_order().values_list("pk", flat=True)
+    seen = is_open.filter(is_old(now))
+    if user is not None:
+        seen = reach.seen_by(seen, user, live=True)
+    old = seen.in_order().values_list("pk", flat=True)
     doubtful = is_open.filter(DOUBTFUL).in_order().values_list("pk", "has_broken_form")
     certain = set(old[: MOST + 1])
     doubted: dict[UUID, None] = {}
@@ -60,6 +68,19 @@ def found(rows: ApprovalQuerySet, user: User, now: datetime) -> Found:
     looked_at = unsure[:MOST]
     short = short_of_people(is_open.filter(pk__in=reach.among(looked_at))) if looked_at else ()
     return Found(frozenset(certain.union(short)), max(len(unsure), len(certain)) > MOST)
+
+
+def found_among_few(rows: ApprovalQuerySet, now: datetime) -> Found:
+    """Among open `rows`, all that a person may see: each that may need attention is looked at, in six statements."""
+    from approvals.models.approval import Approval
+    from approvals.models.inbox import HAS_BROKEN_FORM, is_old
+
+    doubtful = rows.may_need_attention(now).order_by().annotate(is_certain=is_old(now) | HAS_BROKEN_FORM)
+    told = dict(doubtful.values_list("pk", "is_certain"))
+    certain = {key for key, is_certain in told.items() if is_certain}
+    unsure = told.keys() - certain
+    short = short_of_people(Approval.objects.filter(pk__in=reach.among(unsure))) if unsure else ()
+    return Found(frozenset(certain.union(short)), is_cut=False)
 
 
 def short_of_people(rows: ApprovalQuerySet) -> list[UUID]:

@@ -95,7 +95,7 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
     def needs_attention(self, now: datetime) -> ApprovalQuerySet:
         """Open ones that nobody, or not enough people, can decide; old ones without a deadline; a schema that is none.
 
-        Their number is a measure of the installation (`measures`). People are only counted where they may be too few.
+        The rule, for few rows: people are counted for each where they may be too few (`attention` finds the same).
         """
         lacking = may_lack_people() & Q(able__lt=F("quorum"))
         return self.open().alias(able=who.able_count()).filter(is_old(now) | HAS_BROKEN_FORM | lacking)
@@ -105,10 +105,10 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
         return self.open().filter(_is_doubtful(now))
 
     def in_need(self, user: User, now: datetime, found: attention.Found | None = None) -> ApprovalQuerySet:
-        """What needs attention among what `user` may see; of very many, that of `found`."""
-        if reach.sees_few(user):
+        """What needs attention among what `user` may see; of many, that of `found`."""
+        if found is None and reach.sees_few(user):
             return reach.seen_by(self.needs_attention(now), user, live=True)
-        found = found or attention.found(self, user, now)
+        found = found or attention.found(self, now, user)
         return reach.seen_by(self.open().filter(pk__in=reach.among(found.keys)), user, live=True)
 
     def doubts(self, now: datetime, most: int) -> tuple[int, int]:

@@ -6,6 +6,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from approvals.choices import Choices
 from approvals.drafts import keep_typed, take_up
 from approvals.forms.posted import add_row, read_draft, remove_row
 from approvals.forms.problems import problems
@@ -13,8 +14,10 @@ from approvals.forms.values import lines
 from approvals.listing import Listing
 from approvals.models import KeptDraft
 from approvals.models.draft import TEXTS
+from approvals.neighbours import Standing
 from approvals.pages import ApprovalPage
 from approvals.proof import proof_of
+from approvals.scopes import Numbers
 from approvals.views.fetching import Erased, fetch, toast_of
 from runs.engine import clock
 from runs.errors import Invalid
@@ -55,7 +58,7 @@ def part(request: HttpRequest, pk: uuid.UUID, part: str) -> HttpResponse:
     listing = Listing.of(request.user, request.GET, page.now)
     context = {"page": page, "approval": page.approval, "now": page.now, "listing": listing}
     if part == "acts":
-        context["place"] = listing.place(page.approval)
+        context["place"] = Standing.of(page.approval, listing)
     return render(request, PARTS[part], context)
 
 
@@ -103,13 +106,16 @@ def show(request: HttpRequest, page: ApprovalPage, status: int = 200) -> HttpRes
     take_up(page)
     page.proof = proof_of(request)
     listing = Listing.of(request.user, request.GET, page.now)
+    numbers = Numbers(listing)
     context = {
         "page": page,
         "approval": page.approval,
         "listing": listing,
-        "place": listing.place(page.approval),
+        "numbers": numbers,
+        "choices": Choices(listing),
+        "place": Standing.of(page.approval, listing),
         "now": page.now,
-        "inbox_count": listing.mine,
+        "inbox_count": numbers.mine,
         "open_id": str(page.approval.pk),
         "toast": toast_of(request),
     }

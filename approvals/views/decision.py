@@ -15,6 +15,7 @@ from approvals.drafts import give_back, keep_typed
 from approvals.forms.posted import Draft, read_draft
 from approvals.forms.values import lines
 from approvals.listing import Listing
+from approvals.neighbours import next_open
 from approvals.pages import ApprovalPage
 from approvals.proof import proof_of, signed_in, spend
 from approvals.refusals import must_be_open
@@ -143,7 +144,7 @@ def _closed(page: ApprovalPage) -> Refusal | None:
 
 def _onward(listing: Listing, page: ApprovalPage) -> HttpResponse:
     """The next open item of the same list, or the list; the address says what was just decided."""
-    following = listing.next_open(page.approval)
+    following = next_open(page.approval, listing)
     address = following.get_absolute_url() if following else reverse("approvals:inbox")
     query = listing.filter.query
     return redirect(f"{address}{query}{'&' if query else '?'}{urlencode({'decided': page.approval.pk})}")

@@ -7,8 +7,10 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
+from approvals.choices import Choices
 from approvals.context import badge
 from approvals.listing import Listing
+from approvals.scopes import Numbers
 from approvals.views.fetching import toast_of
 
 if TYPE_CHECKING:
@@ -21,10 +23,13 @@ def inbox(request: HttpRequest) -> HttpResponse:
     listing = Listing.of(request.user, request.GET)
     if "until" in request.GET:
         return redirect(f"{request.path}{listing.filter.query}")
+    numbers = Numbers(listing)
     context = {
         "listing": listing,
+        "numbers": numbers,
+        "choices": Choices(listing),
         "now": listing.now,
-        "inbox_count": listing.mine,
+        "inbox_count": numbers.mine,
         "toast": toast_of(request),
     }
     return render(request, "approvals/inbox.html", context)
@@ -33,7 +38,12 @@ def inbox(request: HttpRequest) -> HttpResponse:
 @require_safe
 def rows(request: HttpRequest) -> HttpResponse:
     listing = Listing.of(request.user, request.GET)
-    context = {"listing": listing, "now": listing.now, "open_id": _open_id(request)}
+    context = {
+        "listing": listing,
+        "numbers": Numbers(listing),
+        "now": listing.now,
+        "open_id": _open_id(request),
+    }
     return render(request, "approvals/_list.html", context)
 
 

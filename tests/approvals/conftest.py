@@ -19,10 +19,10 @@ def uncounted(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of what stands beside it: the list offers no scopes with their numbers, a good part of a page's cost.
     They have tests of their own."""
     from approvals.counting import Count  # models cannot be imported when this file is read
-    from approvals.listing import Listing
+    from approvals.scopes import Numbers
 
-    monkeypatch.setattr(Listing, "scopes", ())
-    monkeypatch.setattr(Listing, "mine", Count(0))
+    monkeypatch.setattr(Numbers, "scopes", ())
+    monkeypatch.setattr(Numbers, "mine", Count(0))
 
 
 class Mail(NamedTuple):

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.core.cache import caches
 from django.db import connection
 from django.db.models.expressions import RawSQL
 
@@ -121,7 +122,7 @@ def watcher(person):
 
 
 def test_what_needs_attention_is_gathered_as_the_rule_says(ada, bob, watcher, monkeypatch):
-    """A15: for who sees everything, and for who sees too much to be asked row by row."""
+    """A15: for who sees everything, for who sees too much to be asked row by row, and for who sees a part."""
     monkeypatch.setattr(reach, "FEW", 0)
     ask()
     ask(reviewers=("legal", "pm"), run=waiting_run(created_by=ada))
@@ -144,6 +145,14 @@ def test_what_needs_attention_is_gathered_as_the_rule_says(ada, bob, watcher, mo
     ada = User.objects.get(pk=ada.pk)
     seen = set(Approval.objects.visible_to(ada))
     assert set(Approval.objects.in_scope("attention", ada, now)) == {*stuck, old} & seen
+    monkeypatch.setattr(reach, "FEW", 1_000)
+    monkeypatch.setattr(attention, "ASKED", 0)
+    ada = User.objects.get(pk=ada.pk)
+    caches["process"].clear()
+    assert set(Listing(ada, Filter(scope="attention")).rows) == {*stuck, old} & seen
+    assert {*stuck, old} & seen and attention.found(Approval.objects.all(), now).keys == {
+        row.pk for row in (*stuck, old)
+    }
     bob.is_active = False
     bob.save()
     assert set(Approval.objects.in_scope("attention", watcher, now)) == set(
