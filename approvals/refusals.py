@@ -8,8 +8,8 @@ from django.utils.translation import gettext_lazy as _
 
 from approvals import who
 from approvals.text import clock_said
-from approvals.words import ASSIGNED, BY_DEADLINE, DELEGATED, DID, SUPERSEDED
-from runs.errors import Conflict, Missing, NotAllowed, in_turn, lowered, told
+from approvals.words import ASSIGNED, BY_DEADLINE, DELEGATED, DID, REJECT, SUPERSEDED
+from runs.errors import Conflict, Invalid, Missing, NotAllowed, in_turn, lowered, told
 from runs.models import Run, Tombstone
 from runs.naming import someone
 from runs.pages.words import status_word
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from django.utils.functional import Promise
 
     from approvals.models import Activity, Approval, Decision
+    from approvals.said import Said
 
 
 class TooLate(Conflict):
@@ -36,6 +37,11 @@ def must_not_be_erased(approval: Approval) -> None:
     """Under the approval's lock, for whoever adds words to it. Raises Conflict."""
     if Tombstone.objects.filter(run=approval.run_id).exists():
         raise Conflict(_("This was erased together with its run; nothing can be said to it any more."))
+
+
+def must_say_why(said: Said) -> None:
+    if said.verdict == REJECT and not said.reason.strip():
+        raise Invalid(_("Say why: the run gets your reason."), {"reason": [_("Choose or write a reason.")]})
 
 
 def must_be_allowed(approval: Approval, person: who.Person) -> who.Standing:

@@ -87,8 +87,6 @@ def listen(
     if revision is not None and type(revision) is not int:
         raise Invalid(_("The revision is a whole number."), {"revision": [_("Write a whole number.")]})
     reason = checked_text(reason, "reason")
-    if verdict == REJECT and not reason.strip():
-        raise Invalid(_("Say why: the run gets your reason."), {"reason": [_("Choose or write a reason.")]})
     text = _payload_text(approval, verdict, payload)
     needs = _needs(approval, verdict, text)
     secrets.refuse(reason, "reason")

@@ -18,6 +18,7 @@ from approvals.refusals import (
     must_be_open,
     must_be_revision,
     must_not_be_erased,
+    must_say_why,
     must_see,
 )
 from approvals.rules import must_not_object
@@ -131,6 +132,7 @@ class Deciding:
             )
         must_be_revision(self, said.revision)
         standing = must_be_allowed(self, said.by)
+        must_say_why(said)
         self._must_not_vote_twice(said)
         decision = self._decision(said, now)
         decision.instead_of = standing.instead_of

@@ -9,9 +9,14 @@ from django.utils.translation import gettext, gettext_noop
 from runs.naming import full_names
 from runs.pages.words import status_word
 
+# Only what is no longer is looked at, and each place is as narrow as it can be: what nodes and providers wrote is
+# matched as well, and may be made to match nearly.
+LONGEST = 500  # letters
 _PLACE = re.compile(r"%\((\w+)\)s")
-_WITHIN = {"worker": r"\S+", "run": r"\S+", "status": r"\w+"}  # others may be anything
-_BEFORE = r"(?P<before>(?:[\w.#-]+: )*)"  # the class of an error, the key of a call
+_NUMBER, _WORD = r"\d{1,12}(?:\.\d{1,6})?", r"\S{1,200}"
+_WITHIN = dict.fromkeys(("count", "steps", "tries", "most", "seconds"), _NUMBER)
+_WITHIN |= dict.fromkeys(("worker", "run"), _WORD) | {"status": r"\w{1,20}", "moment": r"[\d :.-]{1,30}"}
+_BEFORE = r"(?P<before>(?:[\w.#-]{1,100}: ){0,3})"  # the class of an error, the key of a call
 
 
 class Sentences:
@@ -21,20 +26,22 @@ class Sentences:
         self.all = sentences
         self._forms = [(sentence, re.compile(_BEFORE + _form(sentence))) for sentence in sentences]
 
-    def retold(self, text: str) -> str:
-        """One line; what people, authors and providers wrote stays as it is."""
+    def retold(self, text: str, *, within: bool = False) -> str:
+        """One line; what people, authors and providers wrote stays as it is. `within`: it stands in another one."""
+        if len(text) > LONGEST:
+            return text
         for sentence, form in self._forms:
             if found := form.fullmatch(text):
                 values = found.groupdict()
                 before = values.pop("before")
-                told = {name: self._told(name, value) for name, value in values.items()}
+                told = {name: self._told(name, value, within) for name, value in values.items()}
                 return before + gettext(sentence) % told
         return text
 
-    def _told(self, name: str, value: str) -> str:
+    def _told(self, name: str, value: str, within: bool) -> str:
         match name:
-            case "said":
-                return self.retold(value)
+            case "said" if not within:
+                return self.retold(value, within=True)
             case "status":
                 return str(status_word(value).word).lower()
             case "by":

@@ -23,7 +23,7 @@ def test_nobody_approves_their_own_request(ada, role, via):
     approval = ask(run=waiting_run(**{role: ada}), reviewers=("pm", "ada"))
     for verdict in ("approve", "reject"):
         with pytest.raises(NotAllowed, match="four eyes"):
-            approval.decide(by=ada, verdict=verdict, via=via, reason="no")
+            approval.decide(by=ada, verdict=verdict, via=via)
     assert answer_of(approval) is None
     assert told(approval) == ["opened", "refused by ada", "refused by ada"]
 
@@ -76,7 +76,7 @@ def test_no_decision_without_a_person(ada):
     for nobody in (AnonymousUser(), None, "ada", User(username="ada"), ada):
         for verdict in ("approve", "reject"):
             with pytest.raises(NotAllowed):
-                approval.decide(by=nobody, verdict=verdict, reason="no")
+                approval.decide(by=nobody, verdict=verdict)
     assert not Decision.objects.exists()
     assert not Activity.objects.exclude(kind="opened").exists()
 

@@ -360,3 +360,25 @@ def test_numbers_and_days_are_of_the_language():
         assert words.span(8.2) == "8,2\u00a0s"
         assert words.since(timedelta(hours=4)) == "vor 4\u00a0h"
     assert words.span(8.2) == "8.2\u00a0s"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: " * 20_000,
+        "a: " * 160,
+        "Its node '" + "' killed 1 workers, the last one w (" * 300,
+        "Its node '" + "' killed 1 workers, the last one w (" * 13,
+        "Poison: 1 workers that drove it alone died. " * 400,
+        "Poison: 1 workers that drove it alone died. " * 11,
+        "sent, outcome unknown (" * 20 + "x); no way to ask the provider gave an answer" * 1,
+        "Rejected by " + "x: " * 150,
+    ],
+)
+def test_what_nearly_is_a_sentence_of_ours_ends_no_page(text):
+    """Authors and providers may write anything: none of it is looked at long, or more than one sentence deep."""
+    with translation.override("de"):
+        assert len(of_runs.retold(text)) > len(text) / 2
+        assert of_runs.retold("Poison: 3 workers that drove it alone died. " + text).startswith(
+            ("Poison", "Gift")
+        )
