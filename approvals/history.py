@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from runs.models import Run
 
 SHOWN = 5
+MOST = 200  # transitions that are read; a run may have ten thousand
 _TOLD = ("start", "step", "retry", "lost", "repair", "migrate", "fork")
 
 
@@ -44,17 +45,22 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Path:
+    """`is_cut`: there are more before these."""
+
     earlier: list[Step]
     latest: list[Step]
+    is_cut: bool = False
 
 
 def path_of(run: Run, until: datetime | None = None) -> Path:
     """The transitions a person cares about, a node's repeats as one; all but the last few are folded. One query."""
-    rows = Checkpoint.objects.filter(run=run, kind__in=_TOLD).order_by("seq")
+    rows = Checkpoint.objects.filter(run=run, kind__in=_TOLD).order_by("-seq")
     if until is not None:
         rows = rows.filter(at__lte=until)
     steps: list[Step] = []
-    for row in rows.only("seq", "kind", "node", "status", "attempt", "actor", "reason", "at", "run_id"):
+    told = ("seq", "kind", "node", "status", "attempt", "actor", "reason", "at", "run_id")
+    newest = list(rows.only(*told)[: MOST + 1])
+    for row in reversed(newest[:MOST]):
         step = _step(row)
         last = steps[-1] if steps else None
         if last and step.status == last.status == "completed" and step.strong == last.strong:
@@ -62,7 +68,7 @@ def path_of(run: Run, until: datetime | None = None) -> Path:
             steps.pop()
         steps.append(step)
     shown = SHOWN if len(steps) > SHOWN + 1 else SHOWN + 1  # to fold a single one would save nothing
-    return Path(steps[:-shown], steps[-shown:])
+    return Path(steps[:-shown], steps[-shown:], len(newest) > MOST)
 
 
 def _step(row: Checkpoint) -> Step:

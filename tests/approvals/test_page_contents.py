@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from approvals.forms.values import same
+from approvals.history import MOST
 from approvals.models import Decision
-from runs.models import LedgerEntry
+from runs.models import Checkpoint, LedgerEntry
 from tests.approvals.browser_post import posted_by
 from tests.approvals.cases import MAIL, answer_of, ask, told, waiting_run
 from tests.approvals.pages import CALL, page_of, post, press, url
@@ -131,6 +132,38 @@ def test_an_approval_asks_the_database_a_fixed_number_of_questions(
         signed_in.get(url(approval))
     with django_assert_max_num_queries(10):
         signed_in.get(url(approval, "part", part="state"))
+
+
+def test_of_a_long_run_the_last_steps_stand_there_and_the_way_to_the_others(signed_in):
+    """One approval costs the same whether its run has ten steps or ten thousand."""
+    run = waiting_run()
+    last = {
+        "version": 1,
+        "attempt": 0,
+        "fence": 1,
+        "status": "running",
+        "snapshot": False,
+        "at": run.created_at,
+    }
+    rows = [
+        Checkpoint(
+            run=run,
+            seq=seq,
+            kind="step",
+            step=seq,
+            node="odd" if seq % 2 else "even",
+            digest=f"{seq:064}",
+            **last,
+        )
+        for seq in range(1, MOST + 3)
+    ]
+    approval = ask(run=run)
+    Checkpoint.objects.bulk_create(rows[:MOST])
+    page = page_of(signed_in, approval)
+    assert f"{MOST - 5} earlier steps" in page and "before these" not in page
+    Checkpoint.objects.bulk_create(rows[MOST:])
+    page = page_of(signed_in, approval)
+    assert f"{MOST - 5} earlier steps" in page and "What was before these is on the run" in page
 
 
 def test_a_payload_too_large_for_a_form_can_be_read_and_approved_as_it_is(signed_in):
