@@ -9,6 +9,13 @@ from approvals.models import Approval, Target, attention
 if TYPE_CHECKING:
     from datetime import datetime
 
+MEANINGS = {
+    "approvals_open": "Approvals that nobody has decided.",
+    "approvals_overdue": "Open approvals past their deadline.",
+    "approvals_needing_attention": "Open approvals that nobody can decide, or that wait long without a deadline.",
+    "targets_failing": "Webhooks and chats that take no notices.",
+}
+
 
 def measures(now: datetime) -> dict[str, int]:
     """How many are open, past their deadline, and in need of attention, over all runs; targets that take no notices.

@@ -42,6 +42,7 @@ DURABLEWEB = {
     "blob_bytes": environment.whole("DURABLEWEB_BLOB_BYTES", 32 * 1024, least=256),
     "value_limit_bytes": environment.whole("DURABLEWEB_VALUE_LIMIT_BYTES", 8 * 1024 * 1024, least=1024),
     "tick_token": environment.text("DURABLEWEB_TICK_TOKEN"),
+    "metrics_token": environment.text("DURABLEWEB_METRICS_TOKEN"),
     "secrets_dir": environment.text("DURABLEWEB_SECRETS_DIR"),
     "secrets_from": environment.text("DURABLEWEB_SECRETS_FROM"),
     "site_url": environment.text("DURABLEWEB_SITE_URL").rstrip("/"),

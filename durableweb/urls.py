@@ -6,6 +6,7 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 from django_q.models import Failure, OrmQ, Schedule, Success
 
+from durableweb.metrics import metrics
 from durableweb.sign_in import admin as sign_in_admin
 from runs.work.tick import tick
 
@@ -26,6 +27,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("", include("durableweb.sign_in.urls")),
     path("tick/", tick, name="tick"),
+    path("metrics/", metrics, name="metrics"),
     path("runs/", include("runs.urls")),
     path("", include("approvals.urls")),
 ]

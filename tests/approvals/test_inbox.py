@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
+from prometheus_client.parser import text_string_to_metric_families
 
 from approvals.counting import Count, counted
-from approvals.measures import measures
 from approvals.models import Approval
 from approvals.models.inbox import SCOPES
 from runs.engine import clock
@@ -88,17 +88,21 @@ def test_what_nobody_can_decide_needs_attention(ada, bob):
     assert fine in Approval.objects.needs_attention(now)
 
 
-def test_what_needs_attention_is_counted_for_whoever_watches(ada):
+def test_what_needs_attention_is_counted_for_whoever_watches(ada, client, settings):
     """A15: over all runs, whoever may see them."""
     ask()
     ask(reviewers=("legal",))
     Approval.objects.filter(pk=ask(due=timedelta(hours=1)).pk).update(due_at=clock.now() - timedelta(hours=1))
     ask().decide(by=ada, verdict="approve")
-    assert measures(clock.now()) == {
-        "approvals_open": 3,
-        "approvals_overdue": 1,
-        "approvals_needing_attention": 1,
-        "targets_failing": 0,
+    settings.DURABLEWEB = {**settings.DURABLEWEB, "metrics_token": "watch"}
+    assert client.get("/metrics/", headers={"Authorization": "Bearer wrong"}).status_code == 403
+    told = client.get("/metrics/", headers={"Authorization": "Bearer watch"}).content.decode()
+    found = {one.name: one.samples[0].value for one in text_string_to_metric_families(told)}
+    assert found == {
+        "durableweb_approvals_open": 3,
+        "durableweb_approvals_overdue": 1,
+        "durableweb_approvals_needing_attention": 1,
+        "durableweb_targets_failing": 0,
     }
 
 

@@ -31,6 +31,7 @@ RULES = {
     "login/": OPEN,
     "admin/login/": OPEN,
     "logout/": PERSON,
+    "metrics/": TOKEN,
     "login/code/": STEP,
     "login/passkey/": OPEN,
     "login/not-now/": OPEN,
