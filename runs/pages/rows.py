@@ -31,7 +31,7 @@ class RunRow:
 def rows(runs: Sequence[Run], now: datetime) -> list[RunRow]:
     """The lines for these runs, with two queries for all of them, and two more if one wants a worker."""
     asked: dict[Any, list[LedgerEntry]] = {}
-    pressing = LedgerEntry.objects.filter(run__in=runs, status__in=("open", "in_doubt")).order_by("opened_at")
+    pressing = LedgerEntry.objects.filter(run__in=runs, status__in=("open", "in_doubt")).order_by("pk")
     for entry in pressing:
         asked.setdefault(entry.run_id, []).append(entry)
     heads = Checkpoint.objects.none()

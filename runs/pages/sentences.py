@@ -109,7 +109,7 @@ def _waiting(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now:
     if len(open_ones) > WAITS_TOLD or told is not None and len(told) > 1:
         text = ngettext("Waiting for %(many)s answer", "Waiting for %(many)s answers", len(open_ones))
         return Sentence(text % {"many": len(open_ones)}, run.status, since, due_at)
-    each = _(" and ").join(map(awaited, sorted(open_ones, key=lambda entry: (entry.opened_at, entry.pk))))
+    each = _(" and ").join(map(awaited, sorted(open_ones, key=lambda entry: entry.pk)))
     return Sentence(_("Waiting for %(each)s") % {"each": each}, run.status, since, due_at)
 
 
