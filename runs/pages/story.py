@@ -130,7 +130,7 @@ def _close(run: Run, at: Step, last: Checkpoint) -> None:
 
 def _share_out(steps: Sequence[Step], entries: Sequence[LedgerEntry]) -> None:
     by_number = {step.number: step for step in steps}
-    for entry in sorted(entries, key=lambda entry: (entry.opened_at, entry.pk)):
+    for entry in sorted(entries, key=lambda entry: entry.pk):
         if entry.step in by_number:
             by_number[entry.step].entries.append(entry)
     for step in steps:
