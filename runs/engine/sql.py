@@ -110,7 +110,7 @@ def advance(fence: int, seq: int, changes: Mapping[str, Any], link: Link, progre
     row[AT] = f"{link.moment[:10]} {link.moment[11:-1]}"  # as Django's backend writes it: no zone
     digits = link.run.replace("-", "")
     if progress and names == MOVES and database.connection is not None and _is_ours(database):
-        return _step_view(database.connection).take(database, [digits, *row, seq, changes["node"]])
+        return _step_view(database).take(database, [digits, *row, seq, changes["node"]])
     update, insert = _two_statements(names, parked, progress)
     if not progress:  # else there is no moment among them
         values = list(map(_sqlite_value, values))
@@ -140,11 +140,12 @@ def _prepared(connection: Any) -> Any:
     return known
 
 
-def _step_view(connection: Any) -> Any:
+def _step_view(database: BaseDatabaseWrapper) -> StepView:
     """The same on SQLite."""
     known = getattr(_own, "step_view", None)
-    if known is None or known.connection is not connection:
-        known = _own.step_view = StepView(connection, tuple(CHECKPOINT), PROGRESS)
+    if known is None or known.connection is not database.connection:
+        with database.wrap_database_errors:  # one that is busy is asked again
+            known = _own.step_view = StepView(database.connection, tuple(CHECKPOINT), PROGRESS)
     return known
 
 
