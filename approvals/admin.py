@@ -44,11 +44,22 @@ class TargetForm(forms.ModelForm):
 
     class Meta:
         model = Target
-        fields = ("name", "channel", "url", "graph", "reviewer", "occasions", "is_on", "key_number")
+        fields = (
+            "name",
+            "channel",
+            "url",
+            "graph",
+            "reviewer",
+            "occasions",
+            "language",
+            "is_on",
+            "key_number",
+        )
         widgets = {
             "channel": UnfoldAdminSelectWidget(
                 choices=[(word, admin_words.CHANNELS[word]) for word in TARGETS]
-            )
+            ),
+            "language": UnfoldAdminSelectWidget(choices=[("", "-"), *settings.LANGUAGES]),
         }
 
     def clean(self) -> dict[str, Any]:
@@ -96,6 +107,7 @@ class TargetAdmin(ModelAdmin):
     list_filter = (admin_words.ChannelFilter, "is_on")
     readonly_fields = ("shown_url", "key", "failing_since", "trouble", "sent_at")
     actions = ("try_again",)
+    empty_says = _("Chats and webhooks that are told of approvals appear here.")
 
     @display(description=_("address"))
     def shown_url(self, target: Target) -> str:
@@ -133,7 +145,7 @@ class TargetAdmin(ModelAdmin):
     def get_fields(self, request: HttpRequest, obj: Target | None = None) -> list[str]:
         shown = list(self.get_readonly_fields(request, obj))
         if not self.has_change_permission(request, obj):
-            return ["name", "channel", "graph", "reviewer", "is_on", *shown]
+            return ["name", "channel", "graph", "reviewer", "language", "is_on", *shown]
         return [*TargetForm.Meta.fields, *shown]
 
 
@@ -153,6 +165,7 @@ class NoticeAdmin(ModelAdmin):
     )
     list_filter = (admin_words.StatusFilter, admin_words.ChannelFilter, admin_words.OccasionFilter)
     list_select_related = ("approval", "person", "target")
+    empty_says = _("Each mail and message about an approval appears here, with what became of it.")
     ordering = ("-made_at",)
 
     @display(description=_("occasion"), ordering="occasion")

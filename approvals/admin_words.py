@@ -47,6 +47,7 @@ call(
     graph=_("graph"),
     reviewer=_("reviewer"),
     occasions=_("occasions"),
+    language=_("language"),
     is_on=_("is on"),
     key_number=_("key number"),
     failing_since=_("failing since"),

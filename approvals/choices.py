@@ -46,20 +46,17 @@ class Choices:
         """(graph, for whom, by whom), without the filter."""
         first = self._listing.first_keys if self._filter.is_plain else None
         if first is None:
-            rows = self._near
+            rows = self._near[:SAMPLE]
         elif len(first) <= len(self._listing.rows):
             return [(row.graph, *_requesters(row.run)) for row in self._listing.rows]
         else:
-            rows = Approval.objects.filter(pk__in=first[:SAMPLE])
+            rows = Approval.objects.filter(pk__in=reach.among(first[:SAMPLE]))
         return list(rows.values_list("graph", "run__on_behalf_of__username", "run__created_by__username"))
 
     @property
     def _near(self) -> ApprovalQuerySet:
         name = "all" if self._filter.scope == "attention" else self._filter.scope
-        rows = self._listing.scopes.rows(name)
-        if not self._listing.is_decided:
-            rows = reach.near(name, rows, self._listing.user)
-        return rows[:SAMPLE]
+        return reach.near(name, self._listing.scopes.rows(name), self._listing.user)
 
 
 def _requesters(run: Run) -> list[str | None]:

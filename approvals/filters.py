@@ -140,14 +140,14 @@ class Filter:
             rows = rows.filter(risk=self.risk)
         return self._due(rows, now) if self.due and self.scope != "decided" else rows
 
-    def ways(self, rows: ApprovalQuerySet) -> Iterator[ApprovalQuerySet]:
-        """`rows` narrowed by each thing for which there is an index beside their order."""
+    def ways(self, rows: ApprovalQuerySet) -> Iterator[tuple[ApprovalQuerySet, bool]]:
+        """`rows` narrowed by each thing for which there is an index beside their order; whether that is of words."""
         if self.reviewer:
-            yield rows.for_reviewer(self.reviewer)
+            yield rows.for_reviewer(self.reviewer, live=self.scope != "decided"), False
         if self.requester:
-            yield rows.asked_by(self.requester)
+            yield rows.asked_by(self.requester), False
         if len(self.q) >= SHORTEST_ANYWHERE:  # what is shorter is seldom rare, and dear to look up
-            yield rows.matching(self.q)
+            yield rows.matching(self.q), True
 
     def _due(self, rows: ApprovalQuerySet, now: datetime) -> ApprovalQuerySet:
         if self.due == "none":

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from approvals import counting, place
 from approvals.counting import Count, counted
 from approvals.filters import Filter
+from approvals.listed import Listed, Writer
 from approvals.looking import Look, length_of_look, look
 from approvals.models import Approval, reach
 from approvals.models.inbox import LATER, NO_DEADLINE, OVERDUE, TODAY, due_group, midnight_after
@@ -48,7 +49,7 @@ class Group:
 
     name: str
     word: str | Promise
-    rows: list[Approval]
+    rows: list[Listed]
     count: int | None
 
     @property
@@ -115,7 +116,7 @@ class Listing:
     def _with_decided(self, keys: list[UUID], after: Place | None) -> list[Approval]:
         if self.until < self.now:
             keys += [key for key in self._decided_meanwhile(after) if key not in keys]
-        rows = self._shown(keys, Approval.objects.for_list().by_due(self.now))
+        rows = self._shown(keys, Approval.objects.for_list())
         return sorted(rows, key=place.in_order)[: SHOWN + 1]
 
     @cached_property
@@ -147,10 +148,10 @@ class Listing:
 
     @property
     def first_keys(self) -> list[UUID] | None:
-        """Ids of the rows that were read to make the page, its own and more; None where they are its own."""
+        """Ids of the rows that were read to make the page: its own, and those that follow."""
         if self.looked is not None:
             return [row[0] for row in self.looked.rows]
-        return None if self.is_decided else [row[0] for row in self._first]
+        return [row.pk for row in self.rows] if self.is_decided else [row[0] for row in self._first]
 
     @property
     def _most(self) -> int:
@@ -165,17 +166,26 @@ class Listing:
     @staticmethod
     def _shown(keys: list[UUID], rows: ApprovalQuerySet) -> list[Approval]:
         """The rows of a page with all that is shown: read after the page was cut, so that only they are wide."""
-        found = {row.pk: row for row in rows.filter(pk__in=keys)}
+        found = {row.pk: row for row in rows.filter(pk__in=reach.among(keys))} if keys else {}
         return [found[key] for key in keys if key in found]
 
     @cached_property
     def groups(self) -> list[Group]:
-        groups: dict[str, list[Approval]] = {}
+        groups: dict[str, list[Listed]] = {}
+        writer = Writer(self.user, self.now, self.filter)
         for row in self.rows:
-            groups.setdefault(getattr(row, "due_group", "decided"), []).append(row)
+            group = self._group_of(row)
+            groups.setdefault(group, []).append(writer.written(row, group))
         return [
             Group(name, GROUP_WORDS[name], rows, self._in_groups.get(name)) for name, rows in groups.items()
         ]
+
+    def _group_of(self, row: Approval) -> str:
+        return "decided" if self.is_decided else due_group(row.due_at, self.now, self._midnight)
+
+    @cached_property
+    def _midnight(self) -> datetime:
+        return midnight_after(self.now)
 
     @cached_property
     def _in_groups(self) -> dict[str, int]:
@@ -184,10 +194,9 @@ class Listing:
         if self.count.is_cut or (self.looked is not None and self.looked.whole is None):
             return {}
         old = (due_at for _key, due_at, opened_at in self._first if opened_at <= self.until)
-        midnight = midnight_after(self.now)
-        found = Counter(due_group(due_at, self.now, midnight) for due_at in old)
+        found = Counter(due_group(due_at, self.now, self._midnight) for due_at in old)
         for row in self.rows:
-            found[row.due_group] += not row.is_open  # it stays where it was
+            found[self._group_of(row)] += not row.is_open  # it stays where it was
         return found
 
     # -- how many -------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ list; the page then says so, and leads on from there (ADR 0032).
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ NEAR = 1_000  # rows of the list, and then a stretch more
 FAR_OPEN = 2_000
 FAR_DECIDED = 10_000  # they lie in their order, and are read sooner
 FEW = 1_000  # what an index finds is few
+FREQUENT = 5_000  # of what is expected to be more, the index of words is not asked
+READ = 20_000  # of no more is each text read where there is no index of words, on SQLite
 PATIENCE = 1_000  # milliseconds, in which it has to find them
 
 
@@ -91,22 +94,33 @@ def _all_of(rows: ApprovalQuerySet, after: Place | None, is_decided: bool) -> Lo
 def fitting(filter: Filter, is_decided: bool) -> list[UUID] | None:
     """Ids of all that fit the search, the reviewer or the requester, if one of these fits few; None if none does."""
     rows = Approval.objects.decided() if is_decided else Approval.objects.open()
-    for narrowed in filter.ways(rows.order_by()):
-        keys = at_once(narrowed)
+    for narrowed, by_words in filter.ways(rows.order_by()):
+        if by_words and connection.vendor != "postgresql" and rows.order_by()[: READ + 1].count() > READ:
+            continue
+        keys = at_once(narrowed, by_words=by_words)
         if keys is not None and len(keys) <= FEW:
             return keys
     return None
 
 
-def at_once(rows: ApprovalQuerySet) -> list[UUID] | None:
-    """Up to FEW + 1 ids; None where the database has no quick way to them."""
+def at_once(rows: ApprovalQuerySet, *, by_words: bool) -> list[UUID] | None:
+    """Up to FEW + 1 ids; None where the database has no quick way to them.
+
+    The index of words is read as a bitmap; no other kind of scan may then take its place.
+    """
     keys = rows.values_list("pk", flat=True)[: FEW + 1]
     if connection.vendor != "postgresql":
         return list(keys)
+    if by_words and expected(rows) > FREQUENT:
+        return None
     try:
         with transaction.atomic():
             with connection.cursor() as cursor:
-                cursor.execute(f"SET LOCAL enable_seqscan = off; SET LOCAL statement_timeout = {PATIENCE:d}")
+                cursor.execute(
+                    "SET LOCAL enable_seqscan = off;"
+                    f" SET LOCAL enable_indexscan = {'off' if by_words else 'on'};"
+                    f" SET LOCAL statement_timeout = {PATIENCE:d}"
+                )
             found = list(keys)
             transaction.set_rollback(True)  # both settings end here, also within another transaction
     except OperationalError as error:
@@ -114,3 +128,8 @@ def at_once(rows: ApprovalQuerySet) -> list[UUID] | None:
             raise
         return None
     return found
+
+
+def expected(rows: ApprovalQuerySet) -> int:
+    """How many the database expects, from its statistics of the texts: to ask the index of words takes far longer."""
+    return json.loads(rows.order_by().values("pk").explain(format="json"))[0]["Plan"]["Plan Rows"]

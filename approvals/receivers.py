@@ -1,4 +1,5 @@
-"""What approvals write when a question opens or closes, inside the engine's own transaction."""
+"""What approvals write when a question opens or closes, inside the engine's own transaction; and when a person chooses
+a language."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from django.dispatch import receiver
 
 from approvals.contracts import contract_of
 from approvals.forms.schemas import root_of
-from approvals.models import Activity, Approval, Reviewer
+from approvals.models import Activity, Approval, NoticeWish, Reviewer
 from approvals.reminders import next_reminder
 from approvals.rules import unknown_here
 from approvals.stages import FIRST
@@ -20,10 +21,12 @@ from approvals.text import storable_text
 from approvals.words import BY_DEADLINE, BY_PEOPLE, CLOSED, EXPIRED, OPENED, RESPOND, SUPERSEDED
 from runs.core import codec
 from runs.core.errors import Permanent
-from runs.hooks import interrupt_closed, interrupt_opened, run_ended
+from runs.hooks import interrupt_closed, interrupt_opened, language_chosen, run_ended
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from django.contrib.auth.models import User
 
     from runs.models import LedgerEntry, Run
 
@@ -118,3 +121,8 @@ def close_approval(run: Run, entry: LedgerEntry, outcome: str, now: datetime, **
 def let_reviewers_rest(run: Run, **_signal: Any) -> None:
     """Nothing is asked of an ended run; whose inbox it is looked for in no longer counts."""
     Reviewer.objects.filter(approval__run=run, live=True).update(live=False)
+
+
+@receiver(language_chosen, dispatch_uid="approvals.speak")
+def write_in(person: User, language: str, **_signal: Any) -> None:
+    NoticeWish.speak(person, language)

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AnonymousUser, Group, User
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import Count, Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
-from approvals.models.reviewer import Reviewer, Vote
+from approvals.models.reviewer import Reviewer
 from runs import registry, sight
 from runs.errors import either, told
-from runs.models import Run
 from runs.naming import everyone, someone
 
 if TYPE_CHECKING:
@@ -159,47 +157,14 @@ def stages_naming(approval: Approval, person: User) -> set[int]:
     }
 
 
-def called(person: User | OuterRef) -> Q:
+def called(person: User) -> Q:
     """Over Reviewer: the name is that of `person`, or of one of their groups."""
-    if isinstance(person, OuterRef):
-        return Q(name=OuterRef("username")) | Q(
-            name__in=Group.objects.filter(user=OuterRef(OuterRef("pk"))).values("name")
-        )
     return Q(name__in=known_names(person))
 
 
 def known_names(person: User) -> list[str]:
     """`names_of` for pages, which ask often: as they were at the first time in a request."""
     return [person.get_username(), *sight.group_names(person)]
-
-
-def asked(person: User | OuterRef) -> Q:
-    """Over Reviewer: the row asks `person` to decide, for themselves or for somebody whose account is in use."""
-    name = OuterRef("username") if isinstance(person, OuterRef) else person.get_username()
-    own = called(person) & Q(instead_of=None)
-    return Q(excluded=False) & (own | Q(name=name, instead_of__is_active=True))
-
-
-def able_count() -> Coalesce:
-    """Over Approval: how many people may decide it in the stage that decides now."""
-    here = Reviewer.objects.filter(approval=OuterRef(OuterRef("pk")))
-    now_asked = here.filter(stage=OuterRef(OuterRef("stage")))
-    requester = Run.objects.filter(
-        Q(created_by=OuterRef("pk")) | Q(on_behalf_of=OuterRef("pk")), pk=OuterRef(OuterRef("run"))
-    )
-    earlier = Vote.objects.filter(by=OuterRef("pk"), approval=OuterRef(OuterRef("pk"))).exclude(
-        stage=OuterRef(OuterRef("stage"))
-    )
-    people = get_user_model().objects.filter(
-        Exists(now_asked.filter(asked(OuterRef("pk")))),
-        ~Exists(here.filter(called(OuterRef("pk")), excluded=True)),
-        ~Exists(now_asked.filter(instead_of=OuterRef("pk"))),
-        ~Exists(earlier),
-        ~Exists(requester),
-        is_active=True,
-    )
-    counted = people.order_by().values("is_active").annotate(people=Count("pk")).values("people")
-    return Coalesce(Subquery(counted), 0)
 
 
 def _not_asked(now_asked: list[Reviewer], rows: list[Reviewer], names: set[str]) -> str | Promise:

@@ -39,6 +39,7 @@ DURABLEWEB = {
     "shift_async_runs": environment.whole("DURABLEWEB_SHIFT_ASYNC_RUNS", 500, least=1),
     "grace_seconds": environment.seconds("DURABLEWEB_GRACE_SECONDS", 30, least=0),
     "undo_seconds": environment.seconds("DURABLEWEB_UNDO_SECONDS", 8, least=0),
+    "archive_after_days": environment.whole("DURABLEWEB_ARCHIVE_AFTER_DAYS", 90, least=0),
     "blob_bytes": environment.whole("DURABLEWEB_BLOB_BYTES", 32 * 1024, least=256),
     "value_limit_bytes": environment.whole("DURABLEWEB_VALUE_LIMIT_BYTES", 8 * 1024 * 1024, least=1024),
     "tick_token": environment.text("DURABLEWEB_TICK_TOKEN"),
@@ -138,6 +139,7 @@ TEMPLATES = [
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]  # each by its own name; docs/look.md says how to add one
 LOCALE_PATHS = [ROOT / "locale"]
+FORMAT_MODULE_PATH = ["durableweb.formats"]
 LANGUAGE_COOKIE_NAME = "language"  # a person's choice; without one the browser's
 USE_I18N = True
 USE_TZ = True

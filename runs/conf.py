@@ -38,6 +38,11 @@ class Conf:
         return float(settings.DURABLEWEB["undo_seconds"])
 
     @property
+    def archive_after(self) -> timedelta:
+        """How long after its end a family of runs is archived, at most a century; nothing stands for never."""
+        return timedelta(days=min(int(settings.DURABLEWEB["archive_after_days"]), 36_500))
+
+    @property
     def blob_bytes(self) -> int:
         return int(settings.DURABLEWEB["blob_bytes"])
 

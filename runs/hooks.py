@@ -10,3 +10,4 @@ run_ended = Signal()  # run, now
 # run, most, now: empty at most so many rows that tell what the run was about; return how many they were, and 0 when
 # none is left. Sent again until all return 0, each time in a transaction of its own.
 run_erasing = Signal()
+language_chosen = Signal()  # person, language (of settings.LANGUAGES); what is sent to them follows it

@@ -12,7 +12,7 @@ from runs import registry
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-    from runs.models.run import RunQuerySet
+    from runs.models.run import Run, RunQuerySet
 
 _more: list[Callable] = []
 
@@ -38,10 +38,22 @@ def sees_all(user: AbstractBaseUser) -> bool:
     return user.has_perm("runs.view_all") or user.has_perm("runs.repair") or user.has_perm("runs.audit")
 
 
+def may_operate(user: AbstractBaseUser, run: Run) -> bool:
+    """Whether the person may cancel and repair runs of the run's graph."""
+    return user.has_perm("runs.repair") or run.graph in registry.operated_by(set(group_names(user)))
+
+
 def own(user: AbstractBaseUser, run: str = "") -> Q:
     """What the engine itself lets a person see, over Run, or over rows that lead to one (`run="run__"`)."""
     conditions = {"created_by": user, "on_behalf_of": user, "graph__in": _watched_by(user)}
     return Q(*((f"{run}{name}", value) for name, value in conditions.items()), _connector=Q.OR)
+
+
+def own_in_sql(user: AbstractBaseUser, run: str) -> tuple[str, list[object]]:
+    """The same for a statement that calls the run's row `run`: the condition, and its values."""
+    watched = _watched_by(user)
+    among = f" OR {run}.graph IN ({', '.join(['%s'] * len(watched))})" if watched else ""
+    return f"({run}.created_by_id = %s OR {run}.on_behalf_of_id = %s{among})", [user.pk, user.pk, *watched]
 
 
 def group_names(user: AbstractBaseUser) -> list[str]:

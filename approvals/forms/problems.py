@@ -25,6 +25,18 @@ _KINDS = {
     "array": gettext_lazy("a list"),
     "object": gettext_lazy("an object"),
 }
+_FORMS = {
+    "date": gettext_lazy("a day, such as 2026-12-31"),
+    "email": gettext_lazy("an e-mail address"),
+    "idn-email": gettext_lazy("an e-mail address"),
+    "idn-hostname": gettext_lazy("a host name"),
+    "ipv4": gettext_lazy("an IPv4 address"),
+    "ipv6": gettext_lazy("an IPv6 address"),
+    "json-pointer": gettext_lazy("a JSON pointer, such as /to/0"),
+    "regex": gettext_lazy("a regular expression"),
+    "relative-json-pointer": gettext_lazy("a relative JSON pointer, such as 1/to"),
+    "uuid": gettext_lazy("a UUID"),
+}
 _MOST = 50
 
 
@@ -56,6 +68,13 @@ def _told(error: ValidationError) -> Iterator[tuple[str, str]]:
                     yield (
                         below(path, name),
                         _("%(name)s is missing; it is required.") % {"name": _quoted(name)},
+                    )
+        case "dependentRequired":
+            for name in (each for given, names in limit.items() if given in error.instance for each in names):
+                if name not in error.instance:
+                    yield (
+                        below(path, name),
+                        _("%(name)s is missing; what else is given needs it.") % {"name": _quoted(name)},
                     )
         case "additionalProperties" | "unevaluatedProperties":
             known = sorted(error.schema.get("properties", {}))
@@ -116,14 +135,27 @@ def _words(error: ValidationError) -> str:
                 limit,
             )
             return said % {"limit": limit}
+        case "minProperties":
+            said = ngettext(
+                "This needs at least %(limit)s value.", "This needs at least %(limit)s values.", limit
+            )
+            return said % {"limit": limit}
+        case "maxProperties":
+            said = ngettext("%(limit)s value is the most here.", "%(limit)s values are the most here.", limit)
+            return said % {"limit": limit}
+        case "contains":
+            return _("None of these is of the kind that has to be among them.")
+        case "oneOf":
+            return _("This fits several of the kinds that it may be of; it has to fit one alone.")
         case "uniqueItems":
             return _("An entry is there twice.")
         case "pattern":
             return _("This does not have the form it must have (%(pattern)s).") % {"pattern": limit}
         case "format":
-            return _("This is not a valid %(format)s.") % {"format": str(limit).replace("-", " ")}
+            return _("This must be %(form)s.") % {"form": _FORMS.get(limit, limit)}
         case _:
-            return visible(error.message)[:300]
+            said = _("This does not fit the rule “%(rule)s” of the question’s schema.")
+            return said % {"rule": visible(str(error.validator or "false"))[:80]}
 
 
 def _wrong_kind(wanted: list[str], value: Any) -> str:

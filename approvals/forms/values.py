@@ -79,7 +79,8 @@ def parse_json(text: str) -> Any:
             text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float, parse_int=_int
         )
     except json.JSONDecodeError as error:
-        raise NotJson(f"Line {error.lineno}, column {error.colno}: {_plain(error.msg)}") from error
+        where = _("Line %(line)s, column %(column)s:") % {"line": error.lineno, "column": error.colno}
+        raise NotJson(f"{where} {_plain(error.msg)}") from error
     except RecursionError as error:
         raise NotJson(_("This is nested too deeply to be read.")) from error
 
@@ -95,7 +96,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(word: str) -> Any:
-    raise NotJson(f"{word} is not a JSON value; use null, or a text in quotes.")
+    raise NotJson(_("%(word)s is not a JSON value; use null, or a text in quotes.") % {"word": word})
 
 
 def _float(text: str) -> float:
@@ -128,4 +129,4 @@ def _plain(message: str) -> str:
     ):
         if message.startswith(begins):
             return words
-    return f"{message}."
+    return _("this is no JSON.")

@@ -154,6 +154,9 @@ class Approval(Deciding, Undoing, Tending, Delegating, Timing, models.Model):
                 condition=Q(outcome="", escalate_at__isnull=False),
                 name="approval_escalate",
             ),
+            # What one person has decided or seen decided: from what names them to the run, and to all of that run
+            models.Index(fields=["id", "run"], name="approval_to_run"),
+            models.Index(fields=["run", "outcome", "decided_at", "id", "opened_at"], name="approval_of_run"),
             # Decided: the latest first
             models.Index(fields=["-decided_at", "-id"], condition=~Q(outcome=""), name="approval_decided"),
             models.Index(

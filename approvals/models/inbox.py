@@ -24,13 +24,13 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from approvals import who
-from approvals.models import attention, reach, search
+from approvals.models import attention, entitled, reach, search
 from approvals.models.reviewer import Reviewer, Vote
 from runs import sight
 from runs.models import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from django.contrib.auth.models import User
 
@@ -40,6 +40,11 @@ _ON_PAGE = (
     *("run", "run__created_by", "run__on_behalf_of", "entry", "assignee"),
     *("amendment", "amendment__by", "conclusion", "conclusion__by"),
 )
+_IN_LIST = (
+    *("graph", "title", "quorum", "risk", "due_at", "revision", "outcome", "opened_at", "decided_at", "run__graph"),
+    *(f"{one}__{name}" for one in ("run__created_by", "run__on_behalf_of", "assignee")
+      for name in ("username", "first_name", "last_name")),
+)  # fmt: skip
 SCOPES = ("mine", "teams", "all", "decided", "attention")
 
 
@@ -55,42 +60,44 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
         """Approvals follow their run. Asked of each row: for one approval, or for what little is left of them."""
         if not who.is_person(user) or not user.is_active:
             return self.none()
-        return self if sight.sees_all(user) else self.filter(reach.met(user))
+        return self if sight.sees_all(user) else self.filter(entitled.sees(user))
 
     def may_decide(self, user: who.Person) -> ApprovalQuerySet:
         """Those for which `who.why_not` has nothing to say against `user`, open or not."""
         if not who.is_person(user) or not user.is_active:
             return self.none()
-        named = Reviewer.objects.filter(approval=OuterRef("pk"))
-        now_asked = named.filter(stage=OuterRef("stage"))
-        earlier = Vote.objects.filter(approval=OuterRef("pk"), by=user).exclude(stage=OuterRef("stage"))
-        return self.filter(
-            reach.there_is(now_asked.filter(who.asked(user))),
-            ~Exists(named.filter(who.called(user), excluded=True)),
-            ~Exists(now_asked.filter(instead_of=user)),
-            ~Exists(earlier),
-        ).exclude(Q(run__created_by=user) | Q(run__on_behalf_of=user))
+        return self.filter(entitled.may_decide(user))
 
     def for_user(self, user: who.Person) -> ApprovalQuerySet:
         """What waits for this person: open, theirs to decide, and not voted on yet."""
-        if not who.is_person(user):
+        if not who.is_person(user) or not user.is_active:
             return self.none()
-        voted = Vote.objects.filter(approval=OuterRef("pk"), by=user)
-        return reach.named_to(self.open(), user).may_decide(user).exclude(Exists(voted))
+        return reach.named_to(self.open(), user).filter(entitled.may_decide_still(user))
 
     def mine(self, user: who.Person) -> ApprovalQuerySet:
         """What waits for this person and was not taken by somebody else: the badge counts these."""
         if not who.is_person(user):
             return self.none()
-        return self.for_user(user).filter(Q(assignee=None) | Q(assignee=user))
+        return self.for_user(user).filter(_is_free_for(user))
 
     def teams(self, user: who.Person) -> ApprovalQuerySet:
         """Open ones that name a group of this person, whoever has taken or voted on them."""
         if not who.is_person(user) or not user.is_active:
             return self.none()
         _own_name, *groups = who.known_names(user)
-        named = Reviewer.objects.filter(approval=OuterRef("pk"), excluded=False, name__in=groups)
-        return reach.named_to(self.open(), user).filter(reach.there_is(named))
+        rows = reach.named_to(self.open(), user)
+        return rows.filter(entitled.named(groups)) if groups else rows.none()
+
+    def numbers(self, user: User, scopes: Collection[str]) -> dict[str, int]:
+        """How many of these open rows, all that `user` may see, are in each of the scopes Mine, My teams and All."""
+        _own_name, *groups = who.known_names(user)
+        within = {
+            "mine": Q(entitled.may_decide_still(user)) & _is_free_for(user),
+            "teams": Q(entitled.named(groups)) if groups else Q(pk__in=()),
+            "all": Q(),
+        }
+        counted = {name: Count("pk", filter=within[name] or None) for name in scopes}
+        return self.order_by().aggregate(**counted) if counted else {}
 
     def needs_attention(self, now: datetime) -> ApprovalQuerySet:
         """Open ones that nobody, or not enough people, can decide; old ones without a deadline; a schema that is none.
@@ -98,7 +105,7 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
         The rule, for few rows: people are counted for each where they may be too few (`attention` finds the same).
         """
         lacking = may_lack_people() & Q(able__lt=F("quorum"))
-        return self.open().alias(able=who.able_count()).filter(is_old(now) | HAS_BROKEN_FORM | lacking)
+        return self.open().alias(able=entitled.able_count()).filter(is_old(now) | HAS_BROKEN_FORM | lacking)
 
     def may_need_attention(self, now: datetime) -> ApprovalQuerySet:
         """The same before people are counted: where there is none of these, none needs attention."""
@@ -153,9 +160,8 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
         votes = Vote.objects.filter(approval=OuterRef("pk"), stage=OuterRef("stage"))
         # Counted for each row that is shown; a GROUP BY would go over all of them before the page is cut.
         counted = votes.order_by().values("approval").annotate(many=Count("pk")).values("many")
-        return self.select_related("run", "run__created_by", "run__on_behalf_of", "assignee").annotate(
-            votes_so_far=Coalesce(Subquery(counted), 0)
-        )
+        shown = self.select_related("run__created_by", "run__on_behalf_of", "assignee").only(*_IN_LIST)
+        return shown.annotate(votes_so_far=Coalesce(Subquery(counted), 0))
 
     def for_page(self) -> ApprovalQuerySet:
         """With what the page of one approval shows."""
@@ -179,13 +185,19 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
         runs = Run.objects.filter(Q(created_by__in=people) | Q(on_behalf_of__in=people))
         return self.filter(run__in=runs.values("pk"))
 
-    def for_reviewer(self, name: str) -> ApprovalQuerySet:
-        """Those that name this user or group as a reviewer."""
+    def for_reviewer(self, name: str, *, live: bool = False) -> ApprovalQuerySet:
+        """Those that name this user or group as a reviewer; `live` promises that all these rows are open."""
         named = Reviewer.objects.filter(approval=OuterRef("pk"), excluded=False, name__iexact=name)
+        if live:
+            named = named.filter(live=True)
         return self.filter(Exists(named))
 
 
 HAS_BROKEN_FORM = Q(has_broken_form=True)
+
+
+def _is_free_for(user: User) -> Q:
+    return Q(assignee=None) | Q(assignee=user)
 
 
 def is_old(now: datetime) -> Q:

@@ -220,6 +220,16 @@ class NoticeWish(models.Model):
 
         durably(write)
 
+    @classmethod
+    def speak(cls, person: models.Model, language: str) -> None:
+        """Write to them in this language from now on."""
+
+        @transaction.atomic
+        def write() -> None:
+            cls.objects.update_or_create(person=person, defaults={"language": language})
+
+        durably(write)
+
     @property
     def quiet(self) -> Quiet | None:
         if self.quiet_from is None or self.quiet_until is None:

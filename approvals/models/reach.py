@@ -2,27 +2,28 @@
 
 What is few is fetched by index, from the names and runs that make it theirs. What is many is met soon on the way when
 the list is walked in its own order, and each row is asked whether it is theirs. Which of the two is better only the
-number of rows can say, so they are counted first, and never beyond FEW. The rules themselves are those of `who`
-and of `runs.sight`; a test compares the two ways, and both with `visible_to`, over many people and approvals.
+number of rows can say, so they are counted first, and never beyond FEW. A test compares the two ways, and both with
+`visible_to`, over many people and approvals.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django.core.cache import caches
 from django.db import connection
-from django.db.models import OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models import Q
 from django.db.models.expressions import RawSQL
-from django.db.models.lookups import IsNull
 
 from approvals import counting, who
-from approvals.models.reviewer import Reviewer
+from approvals.models import entitled
+from approvals.models.condition import Condition, one_of
 from runs import sight
-from runs.models import Run
+from runs.models.statuses import LIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
     from uuid import UUID
 
     from django.contrib.auth.models import User
@@ -30,15 +31,20 @@ if TYPE_CHECKING:
     from approvals.models.inbox import ApprovalQuerySet
 
 FEW = 5_000
-NEAR = 3_000  # of the open list, where each row is asked
+NEAR = 1_000  # of the open list, where each row is asked
 NEAR_END = "approvals:end-of-near"
+NEWEST = 100
 REMEMBERED = 300  # seconds
 
 
 def named_to(rows: ApprovalQuerySet, user: User) -> ApprovalQuerySet:
     """Open `rows` of which one of this person's names is a reviewer: a short cut before finer rules."""
-    named = _named(user).filter(live=True)
-    return rows.filter(pk__in=named.values("approval")) if _are_few(user, "named", named) else rows
+    named = _named(user, live=True)
+    if not _are_few(user, "named", [named]):
+        return rows
+    return rows.filter(
+        Condition(f"{{row}}.id IN (SELECT named.approval_id FROM {named.rows})", *named.values)
+    )
 
 
 def seen_by(rows: ApprovalQuerySet, user: User, *, live: bool) -> ApprovalQuerySet:
@@ -48,10 +54,9 @@ def seen_by(rows: ApprovalQuerySet, user: User, *, live: bool) -> ApprovalQueryS
     if sight.sees_all(user):
         return rows
     ways = _ways_to_runs(user, live=live)
-    if not _are_few(user, "live" if live else "all", *(way for way, _run in ways)):
-        return rows.filter(met(user))
-    first, *others = (way.order_by().values_list(run) for way, run in ways)
-    return rows.filter(run__in=first.union(*others, all=True))
+    if not _are_few(user, "live" if live else "all", ways):
+        return rows.filter(entitled.sees(user))
+    return rows.filter(_of_runs(ways))
 
 
 def is_short(scope: str, user: User) -> bool:
@@ -82,7 +87,14 @@ def countable(scope: str, rows: ApprovalQuerySet, user: User) -> counting.Counta
 
 
 def near(scope: str, rows: ApprovalQuerySet, user: User) -> ApprovalQuerySet:
-    return countable(scope, rows, user).rows
+    """Some `rows` of such a scope, for who needs a few hundred at most: those that come first, or the newest."""
+    from approvals.models import Approval
+
+    if scope != "decided":
+        return countable(scope, rows, user).rows
+    if not is_short(scope, user):
+        return rows
+    return Approval.objects.decided().filter(_of_runs(_ways_to_runs(user, live=False), NEWEST))
 
 
 def _near() -> Q:
@@ -106,7 +118,7 @@ def sees_few(user: User) -> bool:
     """Whether the open ones that this person may see are few."""
     if sight.sees_all(user):
         return False
-    return _are_few(user, "live", *(way for way, _run in _ways_to_runs(user, live=True)))
+    return _are_few(user, "live", _ways_to_runs(user, live=True))
 
 
 def weigh(user: User) -> None:
@@ -116,70 +128,71 @@ def weigh(user: User) -> None:
         user._few["named"] = True
 
 
-def _are_few(user: User, name: str, *ways: QuerySet) -> bool:
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Rows that let a person see a run; the same run comes by several ways."""
+
+    run: str
+    rows: str  # behind FROM
+    values: Sequence[object]
+    joined: str = ""  # where the run is read from, if `rows` do not have it
+    age: str = "asked.id"  # ids of these rise as time passes
+
+    def runs(self, newest: int | None) -> str:
+        table, where = self.rows.split(" WHERE ", 1)
+        # As text, in which no index has them: or it would be walked past all that is of others.
+        limit = f" ORDER BY CAST({self.age} AS text) DESC LIMIT {newest:d}" if newest else ""
+        return f"SELECT * FROM (SELECT {self.run} FROM {table}{self.joined} WHERE {where}{limit}) AS way"
+
+
+def _of_runs(ways: Sequence[Way], newest: int | None = None) -> Condition:
+    runs = " UNION ALL ".join(way.runs(newest) for way in ways)
+    return Condition(f"{{row}}.run_id IN ({runs})", *(value for way in ways for value in way.values))
+
+
+def _are_few(user: User, name: str, ways: Sequence[Way]) -> bool:
     """Whether the rows of all `ways` are. Counted once a request, and where they are many less often: either answer
     finds the same rows in the end."""
     known: dict[str, bool] = user.__dict__.setdefault("_few", {})
     if name not in known:
         key = f"approvals:not-few:{name}:{user.pk}"
-        known[name] = not caches["process"].get(key) and _count_to_few(ways)
+        known[name] = not caches["process"].get(key) and _count_to_few(ways) <= FEW
         if not known[name]:
             caches["process"].add(key, True, REMEMBERED)
     return known[name]
 
 
-def _count_to_few(ways: tuple[QuerySet, ...]) -> bool:
-    first, *others = (way.order_by() for way in ways)
-    if others:
-        first, *others = (way.values_list(Value(1)) for way in (first, *others))
-        first = first.union(*others, all=True)
-    return first[: FEW + 1].count() <= FEW
+def _count_to_few(ways: Sequence[Way]) -> int:
+    found = " UNION ALL ".join(f"SELECT 1 FROM {way.rows}" for way in ways)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT COUNT(*) FROM ({found} LIMIT {FEW + 1:d}) AS found",
+            [value for way in ways for value in way.values],
+        )
+        return cursor.fetchone()[0]
 
 
-def _named(user: User) -> QuerySet[Reviewer]:
-    return Reviewer.objects.filter(who.called(user), excluded=False)
+def _named(user: User, *, live: bool) -> Way:
+    (among, names), still = one_of(who.known_names(user)), " AND named.live" if live else ""
+    rows = f"approvals_reviewer named WHERE named.name {among} AND NOT named.excluded{still}"
+    joined = " JOIN approvals_approval asked ON asked.id = named.approval_id"
+    return Way("asked.run_id", rows, names, joined, "named.approval_id")
 
 
-def _ways_to_runs(user: User, *, live: bool) -> list[tuple[QuerySet, str]]:
-    """Rows that let this person see a run, each with the name of its run; the same run comes by several ways.
-
-    To put the question costs more than to ask it, so it is put once a request.
-    """
-    known: dict[bool, list[tuple[QuerySet, str]]] = user.__dict__.setdefault("_ways_to_runs", {})
-    if live not in known:
-        known[live] = _all_ways_to_runs(user, live)
-    return known[live]
-
-
-def _all_ways_to_runs(user: User, live: bool) -> list[tuple[QuerySet, str]]:
-    from approvals.models import Approval, Decision
-
-    named, assigned = _named(user), Approval.objects.filter(assignee=user)
-    own = Run.objects.filter(sight.own(user))
-    if live:
-        named, assigned, own = named.filter(live=True), assigned.filter(outcome=""), own.live()
-    decided = Decision.objects.filter(by=user)
-    return [(named, "approval__run"), (assigned, "run"), (decided, "approval__run"), (own, "pk")]
-
-
-def met(user: User) -> Q:
-    """Whether this person may see the run of one approval, asked of that row alone."""
-    from approvals.models import Approval, Decision
-
-    named = _named(user).filter(approval=OuterRef("pk"))
-    decided = Decision.objects.filter(by=user, approval=OuterRef("pk"))
-    of_run = Approval.objects.filter(run=OuterRef("run"))
-    theirs = of_run.filter(Q(assignee=user) | there_is(named) | there_is(decided))
-    # Most often this one names them, and the others are not asked then.
-    return there_is(named) | there_is(theirs) | sight.own(user, run="run__")
+def _ways_to_runs(user: User, *, live: bool) -> list[Way]:
+    own, watched = sight.own_in_sql(user, "own")
+    still_open = " AND asked.outcome = ''" if live else ""
+    among, statuses = one_of(LIVE)
+    still_live, statuses = (f" AND own.status {among}", statuses) if live else ("", [])
+    return [
+        _named(user, live=live),
+        Way("asked.run_id", f"approvals_approval asked WHERE asked.assignee_id = %s{still_open}", [user.pk]),
+        Way("asked.run_id", "approvals_decision made WHERE made.by_id = %s", [user.pk],
+            " JOIN approvals_approval asked ON asked.id = made.approval_id", "made.approval_id"),
+        Way("own.id", f"runs_run own WHERE {own}{still_live}", [*watched, *statuses], age="own.id"),
+    ]  # fmt: skip
 
 
 def among(keys: Collection[UUID]) -> Collection[UUID] | RawSQL:
     """For `pk__in`: thousands of ids as one value, where the database takes that."""
     return RawSQL("SELECT unnest(%s::uuid[])", [list(keys)]) if connection.vendor == "postgresql" else keys
-
-
-def there_is(rows: QuerySet) -> Q:
-    """As EXISTS, asked of each row alone: a subquery for one value is never turned into a table of all that the person
-    was ever asked."""
-    return Q(IsNull(Subquery(rows.order_by().values("pk")[:1]), False))

@@ -1,7 +1,8 @@
 """What a search of the inbox finds: three letters or more wherever they stand, fewer where a word begins.
 
 One or two letters stand in nearly every text, and no index knows them; words that begin with them are what is meant.
-On PostgreSQL the lookups made here are those for which approvals/search_index.py has indexes.
+On PostgreSQL the lookups made here are those for which approvals/search_index.py has indexes. SQLite has none, and
+would tell capitals apart beyond A to Z: there Python folds the texts.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import re
 import uuid
 from typing import TYPE_CHECKING
 
-from django.db.models import CharField, Q, TextField, Value
+from django.db import connection
+from django.db.models import CharField, Func, Q, TextField, Value
 from django.db.models.functions import Cast, Concat, Replace, Upper
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ SHORTEST_ID = 4
 SHORTEST_ANYWHERE = 3
 # What a word begins after. ASCII only: from a pattern with other letters PostgreSQL takes no trigrams.
 _BEGINS = r"""(^|[-\s#(\["'/_.:,;*+=@&$>|~])"""
+WHOLE = Concat(*COLUMNS_APART, output_field=TextField())
+FOLDED = Func(WHOLE, function="FOLDED", output_field=TextField())  # durableweb/sqlite/base.py
 PLAIN_ID = Replace(Cast("id", CharField()), Value("-"), Value(""))
 
 
@@ -31,6 +35,8 @@ def matching(rows: ApprovalQuerySet, text: str) -> ApprovalQuerySet:
         begins = _BEGINS + re.escape(text.upper())
         rows = rows.alias(**{f"upper_{name}": Upper(name) for name in COLUMNS})
         return rows.filter(_any({f"upper_{name}__regex": begins for name in COLUMNS}))
+    if connection.vendor != "postgresql":
+        return met(rows, text)
     words = _any({f"{name}__icontains": text for name in COLUMNS})
     digits = _digits(text)
     if not digits:
@@ -40,11 +46,13 @@ def matching(rows: ApprovalQuerySet, text: str) -> ApprovalQuerySet:
 
 def met(rows: ApprovalQuerySet, text: str) -> ApprovalQuerySet:
     """As `matching`, for who walks rows in their order: so written that no index of texts is used instead."""
-    whole = Concat(*COLUMNS_APART, output_field=TextField())
     if len(text) < SHORTEST_ANYWHERE and text.isascii():
         begins = _BEGINS + re.escape(text.upper())
-        return rows.alias(all_text=Upper(whole)).filter(all_text__regex=begins)
-    words = Q(all_text__icontains=text)
+        return rows.alias(all_text=Upper(WHOLE)).filter(all_text__regex=begins)
+    if connection.vendor == "postgresql":
+        whole, words = WHOLE, Q(all_text__icontains=text)
+    else:
+        whole, words = FOLDED, Q(all_text__contains=text.casefold())
     digits = _digits(text)
     if not digits:
         return rows.alias(all_text=whole).filter(words)

@@ -47,6 +47,12 @@ class Target(models.Model):
         help_text=_("Only what this user or group is asked; empty: all."),
     )
     occasions = models.JSONField(default=every_occasion, help_text=_("Of which it is told."))
+    language = models.CharField(
+        max_length=10,
+        blank=True,
+        default="",
+        help_text=_("Of a chat. Empty: that of the user whom it is for, else the site's."),
+    )
     is_on = models.BooleanField(default=True)
     key_number = models.PositiveIntegerField(default=1, help_text=_("Raise it for another signing key."))
     failing_since = models.DateTimeField(null=True, blank=True)

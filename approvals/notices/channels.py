@@ -17,9 +17,9 @@ from django.template.loader import render_to_string
 from django.utils.translation import override
 from standardwebhooks import Webhook
 
-from approvals.models.notice import NoticeWish
 from approvals.notices import guard, words
 from approvals.notices.chats import chat_at
+from approvals.notices.spoken import language_of
 from approvals.notices.wording import digest, event, wording
 
 if TYPE_CHECKING:
@@ -42,9 +42,7 @@ class NotSent(Exception):
 
 
 def send_mail(notice: Notice) -> None:
-    """In the language in which its reader kept their wishes; English where they kept none."""
-    spoken = NoticeWish.objects.filter(person=notice.person_id).values_list("language", flat=True).first()
-    with override(spoken if spoken in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE):
+    with override(language_of(notice)):
         _send_mail(notice)
 
 
@@ -83,8 +81,7 @@ def _send_mail(notice: Notice) -> None:
 
 
 def send_chat(notice: Notice) -> None:
-    """In the site's language: a chat has many readers."""
-    with override(settings.LANGUAGE_CODE):
+    with override(language_of(notice)):
         _send_chat(notice)
 
 

@@ -46,12 +46,14 @@ class AuthenticatorAdmin(Removable):
     fields = readonly_fields = list_display = ("person", "type", "created_at", "last_used_at")
     list_select_related = ("user",)
     search_fields = ("user__username",)
+    empty_says = _("The passkeys and apps for codes that people set up appear here.")
 
 
 class AccountAdmin(Removable):
     fields = readonly_fields = list_display = ("person", "provider", "uid", "date_joined", "last_login")
     list_select_related = ("user",)
     search_fields = ("user__username", "uid")
+    empty_says = _("Who has signed in by a provider appears here.")
 
 
 def register() -> None:

@@ -49,11 +49,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> base.Database.Connection:
         if self.is_in_memory_db():
-            return super().get_new_connection(conn_params)
+            return _folding(super().get_new_connection(conn_params))
         path = Path(conn_params["database"])
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.write_lock = WriteLock(path.with_name(f"{path.name}.lock"))
-        connection = super().get_new_connection(conn_params)
+        connection = _folding(super().get_new_connection(conn_params))
         connection.execute("PRAGMA synchronous = FULL")
         if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             take_turn(self.write_lock)  # two first starts at once would find the file locked
@@ -144,6 +144,16 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def _release_after_transaction(self) -> None:
         if self.write_lock is not None and not (self.connection and self.connection.in_transaction):
             self.write_lock.release()
+
+
+def _folding(connection: base.Database.Connection) -> base.Database.Connection:
+    """With FOLDED(text), for a search that does not tell capitals apart: SQLite's own UPPER knows A to Z."""
+    connection.create_function("FOLDED", 1, _folded, deterministic=True)
+    return connection
+
+
+def _folded(text: str | None) -> str | None:
+    return None if text is None else text.casefold()
 
 
 class BriefTransaction:

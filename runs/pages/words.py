@@ -104,10 +104,11 @@ def span(length: timedelta | float | None) -> str:
 def short_span(length: timedelta) -> str:
     """A span in its largest unit alone, as rows of a list show it: 12 s, 9 min, 22 h, 3 d."""
     seconds = int(abs(length.total_seconds()))
-    for size, unit in ((86400, _("d")), (3600, _("h")), (60, _("min"))):
-        if seconds >= size:
-            return _join((str(seconds // size), unit))
-    return _join((str(seconds), _("s")))
+    if seconds >= 86400:
+        return f"{seconds // 86400}{NBSP}{_('d')}"
+    if seconds >= 3600:
+        return f"{seconds // 3600}{NBSP}{_('h')}"
+    return f"{seconds // 60}{NBSP}{_('min')}" if seconds >= 60 else f"{seconds}{NBSP}{_('s')}"
 
 
 def since(length: timedelta, *, bare: bool = False) -> str:

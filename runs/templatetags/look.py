@@ -9,14 +9,13 @@ from typing import Any
 from django.conf import settings
 from django.template import Context, Library
 from django.utils import timezone
-from django.utils.dates import MONTHS_3, WEEKDAYS_ABBR
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 from lucide.templatetags.lucide import lucide
 
-from runs.pages import plain, words
+from runs.pages import moments, plain, words
 from runs.pages.recorded import of_runs
 
 register = Library()
@@ -117,8 +116,7 @@ def ago(
     if moment is None:
         return ""
     now = context.get("now") or timezone.now()
-    text = prefix + words.since(now - moment, bare=bare)
-    return _moment(moment, text, form="bare" if bare else "ago", end=end, focus=focus, prefix=prefix)
+    return moments.ago(moment, now, bare=bare, end=end, focus=focus, prefix=prefix)
 
 
 @register.simple_tag
@@ -126,15 +124,13 @@ def exact(
     moment: datetime | None, *, end: bool = False, focus: bool = True, form: str = "H:i:s"
 ) -> SafeString | str:
     """A moment on the clock, 10:18:02, with day and zone on hover and focus. `form` is a Django date format."""
-    if moment is None:
-        return ""
-    return _moment(moment, words.dated(timezone.localtime(moment), form), form="", end=end, focus=focus)
+    return "" if moment is None else moments.on_clock(moment, form, end=end, focus=focus)
 
 
 @register.filter
 def exact_words(moment: datetime | None) -> str:
     """Thu 26 Nov 2026, 10:18:02 CET: for texts that cannot hold an element."""
-    return _exact(moment) if moment else ""
+    return moments.exact(moment) if moment else ""
 
 
 @register.filter
@@ -239,32 +235,6 @@ def time_words() -> str:
     """The words of relative times, by `|`: units from days to seconds, now, ago, in. For static/js/time.js."""
     units = [_(unit) for unit in _SPAN_UNITS]
     return "|".join([*units, _("now"), _("%(span)s ago"), _("in %(span)s")])
-
-
-def _moment(
-    moment: datetime, text: str, *, form: str, end: bool, focus: bool, prefix: str = ""
-) -> SafeString:
-    return format_html(
-        '<time class="time{}" datetime="{}" data-exact="{}"{}{}{}>{}</time>',
-        " time-end" if end else "",
-        moment.isoformat(timespec="seconds"),
-        _exact(moment),
-        format_html(' data-form="{}"', form) if form else "",
-        format_html(' data-prefix="{}"', prefix) if prefix else "",
-        mark_safe(' tabindex="0"') if focus else "",
-        text,
-    )
-
-
-def _exact(moment: datetime) -> str:
-    local = timezone.localtime(moment)  # as the date format "D j M Y, H:i:s T", in a third of its time
-    day = _("%(weekday)s %(day)s %(month)s %(year)s") % {
-        "weekday": WEEKDAYS_ABBR[local.weekday()],
-        "day": local.day,
-        "month": str(MONTHS_3[local.month]).title(),
-        "year": local.year,
-    }
-    return f"{day}, {local:%H:%M:%S %Z}"
 
 
 @lru_cache(maxsize=256)

@@ -25,6 +25,7 @@ from runs.engine.sweeping import sweep_files
 from runs.errors import Invalid
 from runs.models import Blob
 from runs.testing import moved_clock
+from tests.amounts import examples
 from tests.approvals.cases import ask, told, waiting_run
 from tests.approvals.pages import as_person, page_of, url
 from tests.approvals.test_notices import clock_is_put_back as clock_is_put_back
@@ -145,7 +146,7 @@ def test_names_are_cleaned(name, clean):
 
 
 @given(some.text(max_size=300))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_any_name_becomes_one_that_a_header_and_a_file_system_take(name):
     clean = clean_name(name)
     assert 0 < len(clean) <= attaching.LONGEST_NAME and clean == clean_name(clean)

@@ -18,6 +18,7 @@ from approvals.filters import Filter
 from approvals.listing import Listing
 from approvals.models import Approval, attention, reach
 from runs.engine import clock
+from tests.amounts import THOROUGH, some_of
 from tests.approvals.cases import ask, waiting_run
 
 pytestmark = pytest.mark.django_db
@@ -74,9 +75,10 @@ def very_many(monkeypatch):
 @pytest.mark.parametrize("few", [0, 2, 1_000], ids=["no-index", "some-by-index", "all-by-index"])
 def test_whoever_looks_on_finds_every_row_once_in_its_order(ada, shelf, very_many, monkeypatch, few):
     monkeypatch.setattr(looking, "FEW", few)
+    monkeypatch.setattr(looking, "READ", 10 * few)
     found_any = 0
     for scope in ("mine", "teams", "all", "decided"):
-        for said in NARROWED:
+        for said in some_of(f"{scope} {few}", NARROWED):
             wanted = Filter(scope=scope, **said)
             person = User.objects.get(pk=ada.pk)
             rows = Approval.objects.in_scope(scope, person, clock.now())
@@ -91,7 +93,7 @@ def test_whoever_looks_on_finds_every_row_once_in_its_order(ada, shelf, very_man
                 listing = Listing.of(person, dict(parse_qsl(listing.next_query.removeprefix("?"))))
             assert found == whole, wanted
             found_any += len(whole)
-    assert found_any > 100
+    assert found_any > (100 if THOROUGH else 0)
 
 
 def test_a_page_that_is_not_full_says_how_far_it_looked(signed_in, ada, shelf, very_many, monkeypatch):
@@ -171,12 +173,28 @@ def test_where_more_may_need_attention_than_were_looked_at_the_page_says_so(clie
 
 
 @pytest.mark.postgres_only
+def test_what_is_expected_too_often_is_not_looked_up(ada, monkeypatch, django_assert_num_queries):
+    wanted = ask(question="Send zebra?")
+    rows = Approval.objects.open().matching("zebra")
+    assert looking.at_once(rows, by_words=True) == [wanted.pk]
+    monkeypatch.setattr(looking, "FREQUENT", 0)
+    with django_assert_num_queries(1):
+        assert looking.at_once(rows, by_words=True) is None
+
+
+@pytest.mark.postgres_only
 def test_an_index_that_takes_too_long_is_left_and_leaves_nothing_behind(monkeypatch):
     monkeypatch.setattr(looking, "PATIENCE", 1)
     endless = RawSQL("SELECT id FROM approvals_approval, pg_sleep(600)", [])
     ask()
-    assert looking.at_once(Approval.objects.filter(pk__in=endless)) is None
+    monkeypatch.setattr(looking, "FREQUENT", 10**9)
+    for by_words in (False, True):
+        assert looking.at_once(Approval.objects.filter(pk__in=endless), by_words=by_words) is None
     with connection.cursor() as cursor:
-        for setting, value in (("statement_timeout", "0"), ("enable_seqscan", "on")):
+        for setting, value in (
+            ("statement_timeout", "0"),
+            ("enable_seqscan", "on"),
+            ("enable_indexscan", "on"),
+        ):
             cursor.execute(f"SHOW {setting}")
             assert cursor.fetchone() == (value,)

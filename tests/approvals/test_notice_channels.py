@@ -13,7 +13,7 @@ import pytest
 from django.core import mail
 from standardwebhooks import Webhook
 
-from approvals.models import Notice, Target
+from approvals.models import Notice, NoticeWish, Target
 from approvals.notices import channels
 from runs import chores
 from runs.engine import clock
@@ -242,6 +242,33 @@ def test_a_chat_is_told_by_apprise_without_the_payload(ada):
     assert f"https://approvals.example/approvals/{approval.pk}/" in said["message"]
     assert MAIL["to"] not in said["message"]
     assert Notice.objects.get(channel="chat").status == "sent"
+
+
+def test_a_chat_is_told_in_its_language_or_in_that_of_the_user_whom_it_is_for(ada):
+    """B7: staff say it of a target; one that is for one user follows them; a group's is told in the site's."""
+    NoticeWish.speak(ada, "de")
+    with receiving(Receiver()) as receiver:
+        for room, of_target in {
+            "group": {},
+            "theirs": {"reviewer": "ada"},
+            "said": {"language": "de"},
+            "other": {"reviewer": "ada", "language": "en"},
+            "gone": {"language": "xx"},
+        }.items():
+            target(f"json://127.0.0.1:{receiver.port}/{room}", "chat", **of_target)
+        ask(reviewers=["ada", "bob"])
+        do_due()
+    told = {path.strip("/"): json.loads(body) for path, _headers, body in receiver.got}
+    english, german = "For you to decide: Send the mail?", "Für Sie zu entscheiden: Send the mail?"
+    assert {room: said["title"] for room, said in told.items()} == {
+        "group": english,
+        "theirs": german,
+        "said": german,
+        "other": english,
+        "gone": english,
+    }
+    assert "Ein Lauf wartet auf Ihre Entscheidung." in told["theirs"]["message"]
+    assert english.partition(":")[0] not in told["theirs"]["message"]
 
 
 def test_a_chat_that_does_not_take_it_is_tried_again(ada):

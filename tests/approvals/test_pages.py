@@ -64,6 +64,14 @@ def test_the_reason_of_a_rejection_reaches_the_run_byte_for_byte(signed_in):
     assert "Starts in" not in page
 
 
+def test_the_notice_of_an_edit_says_what_was_approved(signed_in):
+    approval = ask()
+    press(signed_in, approval, view="json", json=json.dumps({**MAIL, "copies": 9}))
+    page = signed_in.get(f"/?decided={approval.pk}").content.decode()
+    notice = page[page.index('id="notice-') :]
+    assert "copies: 9" in notice[: notice.index("</small>")].lower()
+
+
 def test_a_preset_reason_and_own_words_go_together(signed_in):
     approval = ask(reasons=["Wrong recipients"])
     entries = posted_by(page_of(signed_in, approval), form_id="reject")

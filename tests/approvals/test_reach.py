@@ -135,6 +135,19 @@ def test_badge_header_scope_and_pages_give_one_number(office, rf, monkeypatch):
                 assert visible.issuperset(found)
 
 
+@pytest.mark.parametrize("few", [0, 10_000], ids=["many", "few"])
+def test_the_numbers_beside_the_scopes_are_those_of_their_lists(office, monkeypatch, few):
+    """A10: counted one by one, or in one reading; beside whichever scope is open."""
+    monkeypatch.setattr(reach, "FEW", few)
+    for one in office:
+        lists = {scope: len(Listing(one, Filter(scope=scope)).rows) for scope in SCOPES if scope != "decided"}
+        for current in SCOPES:
+            one = User.objects.get(pk=one.pk)
+            told = Numbers(Listing(one, Filter(scope=current))).scopes
+            assert {each.name: each.count.number for each in told if each.count is not None} == lists
+    assert sum(lists.values()) > 0
+
+
 def query(text: str) -> dict[str, str]:
     from urllib.parse import parse_qsl
 

@@ -224,7 +224,7 @@ def test_of_two_answers_at_the_same_moment_one_is_driven_and_its_effect_happens_
 def test_no_retry_takes_a_decision_from_the_page_or_the_trail(ada):
     """A14: a node that was answered fails, is tried again, and fails for good; it is asked once.
 
-    Forks and repairs, of which the case speaks too, are no verbs of a run here: a failed one stays as it is.
+    A fork asks anew, and a repaired run goes on with what was decided; the decision stays where it was made.
     """
     tries: list[int] = []
     shaky = Graph("shaky", viewers="pm")
@@ -233,7 +233,8 @@ def test_no_retry_takes_a_decision_from_the_page_or_the_trail(ada):
     def print_it(run, state):
         run.interrupt("Print it?", payload={"copies": 7}, reviewers="pm")
         tries.append(run.step)
-        raise Transient("the printer is out of paper")
+        if len(tries) < 4:
+            raise Transient("the printer is out of paper")
 
     with registered(shaky):
         run = start("shaky", {})
@@ -250,4 +251,49 @@ def test_no_retry_takes_a_decision_from_the_page_or_the_trail(ada):
             assert told(approval) == ["opened", "approve by ada"]
             assert "You approved this" in page_of(as_person(ada), approval)
             pass_time(60)
-    assert len(tries) == 3
+        assert len(tries) == 3
+        fork = run.fork("olga", "ask for another copy")
+        drive(fork)
+        assert (fork.status, Approval.objects.get(run=fork).is_open) == ("waiting", True)
+        run.retry("olga", "there is paper")
+        drive(run)
+        assert (run.status, len(tries)) == ("completed", 4)
+        assert Approval.objects.get(run=run) == approval
+        assert told(approval) == ["opened", "approve by ada"] and first_break(approval) is None
+        assert "You approved this" in page_of(as_person(ada), approval)
+
+
+def test_a_question_that_closed_with_its_run_is_asked_anew_by_a_repair_beside_the_old_one(ada):
+    """A14: a new approval, and what people said to the old one stays on its page and in its trail."""
+    asked = Graph("asked-again", viewers="pm")
+
+    @asked.node(then=END)
+    def send_it(run, state):
+        answers = run.gather(
+            Ask("First?", name="first", reviewers="pm"), Ask("Second?", name="second", reviewers="pm")
+        )
+        state["said"] = [answer.verdict for answer in answers]
+
+    with registered(asked):
+        run = start("asked-again", {})
+        drive(run)
+        first = Approval.objects.get(run=run, entry__key="first")
+        second = Approval.objects.get(run=run, entry__key="second")
+        first.decide(by=ada, verdict="approve")
+        second.comment(by=ada, text="wait for the price")
+        run.refresh_from_db()
+        run.cancel("olga", "too early")
+        run.retry("olga", "the price is known")
+        drive(run)
+        again = Approval.objects.get(run=run, entry__key="second~2")
+        assert again.is_open and Approval.objects.filter(run=run).count() == 3
+        second.refresh_from_db()
+        assert (second.outcome, told(second)) == ("cancelled", ["opened", "commented by ada", "closed"])
+        again.decide(by=ada, verdict="reject", reason="too dear")
+        pass_time(60)
+        drive(run)
+        assert (run.status, run.state_at()["said"]) == ("completed", ["approve", "reject"])
+        for approval in (first, second, again):
+            assert first_break(approval) is None
+        assert "You approved this" in page_of(as_person(ada), first)
+        assert "wait for the price" in page_of(as_person(ada), second)

@@ -62,6 +62,13 @@ def test_three_letters_are_found_anywhere_and_fewer_where_a_word_begins(ada, she
     assert listing.count.number == len(names) == sum(group.count for group in listing.groups)
 
 
+@pytest.mark.sqlite_only  # PostgreSQL's locale says what its capitals are
+def test_capitals_are_not_told_apart_in_any_script(ada):
+    zürich, москва = ask(question="Ship to ZÜRICH?"), ask(question="Отправить в Москву?")
+    for text, wanted in (("zürich", zürich), ("Ü", zürich), ("МОСКВУ", москва), ("отправить", москва)):
+        assert Listing(ada, Filter(q=text)).rows == [wanted], text
+
+
 def test_an_id_is_found_by_either_end_under_every_scope(ada, shelf):
     wanted = shelf["refund"]
     for text in (wanted.pk.hex[-6:], str(wanted.pk)[:13], wanted.pk.hex.upper()):

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import AnonymousUser, User
 
 from approvals import who
-from approvals.models import Activity, Approval, Decision, Reviewer, Vote
+from approvals.models import Activity, Approval, Decision, Reviewer, Vote, entitled
 from approvals.words import VIAS
 from runs.engine import clock
 from runs.errors import Invalid, Missing, NotAllowed
@@ -141,7 +141,7 @@ def test_the_inbox_and_the_reasons_are_the_same_rules(person):
     giver.is_active = False
     giver.save()
     people = list(User.objects.filter(username__startswith="p").order_by("username"))
-    counts = dict(Approval.objects.annotate(able=who.able_count()).values_list("pk", "able"))
+    counts = dict(Approval.objects.annotate(able=entitled.able_count()).values_list("pk", "able"))
     theirs = [set(Approval.objects.may_decide(one).values_list("pk", flat=True)) for one in people]
     some = False
     for approval in Approval.objects.select_related("run").prefetch_related("reviewers"):

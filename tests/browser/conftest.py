@@ -17,10 +17,11 @@ from contextlib import contextmanager
 import pytest
 
 from tests.conftest import ROOT
+from tests.places import BROWSERS
 
 playwright_api = pytest.importorskip("playwright.sync_api", reason="the browser tests need playwright")
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 QUIET = (
     "--no-sandbox",
     "--disable-gpu",
@@ -32,13 +33,13 @@ WAIT = 30_000  # milliseconds, for what happens at once, on a slow machine
 SOON = 25_000  # for what comes over the socket: two seconds, with room; a page without one reads after 30 s
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[playwright_api.Browser]:
     playwright_api.expect.set_options(timeout=WAIT)
     with pytest.MonkeyPatch.context() as patch, playwright_api.sync_playwright() as playwright:
         patch.setenv(
             "DJANGO_ALLOW_ASYNC_UNSAFE", "1"
-        )  # playwright's loop runs in this thread until the module ends
+        )  # playwright's loop runs in this thread until the package ends
         try:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(QUIET))
         except playwright_api.Error as error:
@@ -47,7 +48,7 @@ def chromium() -> Iterator[playwright_api.Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def address(django_db_setup: None) -> Iterator[str]:
     """Where the site runs, over ASGI and in a process of its own, on the rows of the tests."""
     with served(dict(os.environ)) as found:
@@ -109,6 +110,12 @@ def open_as(
         context.close()
     # A refused decision is an answer like any other, but browsers log its status.
     assert [text for text in said if not re.search(r"status of (403|404|409|422)", text)] == []
+
+
+def arrived(page: playwright_api.Page, heading: str) -> None:
+    """The page of that heading is there, and its scripts have run: from now on its keys act."""
+    playwright_api.expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
+    page.wait_for_load_state()
 
 
 def _session_of(person) -> str:

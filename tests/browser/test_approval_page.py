@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from approvals.forms.values import same
 from tests.approvals.cases import answer_of, ask, told
-from tests.browser.conftest import SOON
+from tests.browser.conftest import SOON, arrived
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -118,18 +118,26 @@ def test_a_refused_edit_names_its_fields_and_forgets_what_is_mended(open_as, ada
     expect(page.locator("[data-view=form] [data-error]")).to_have_count(0)
 
 
-@pytest.mark.parametrize("width", [360, 768, 960, 1200, 1280, 1320, 1366, 1440])
-def test_the_action_bar_keeps_its_buttons_on_one_row(open_as, ada, width):
-    page = open_as(ada, path(brief()), width=width)
+@pytest.mark.parametrize("widths", [(360,), (768, 960, 1200, 1280, 1320, 1366, 1440)], ids=["phone", "wider"])
+def test_the_action_bar_keeps_its_buttons_on_one_row_and_a_phones_rail_gives_way_to_it(open_as, ada, widths):
+    approval = brief()
+    page = open_as(ada, width=widths[0])
+    rail = page.get_by_role("link", name=re.compile("^Runs")).first
+    expect(rail).to_be_visible()
+    below = rail.evaluate("(link) => link.getBoundingClientRect().top > innerHeight / 2")
+    assert below == (widths == (360,)), "the rail is the bar at the foot of a phone, and else at the left"
+    page.goto(page.url + path(approval).removeprefix("/"))
     box(page, "Subject").fill("Brief, second try")
     box(page, "Copies").fill("9")
     expect(main_button(page)).to_contain_text("Approve with edits")
-    tops = page.locator(".action-bar .button:visible").evaluate_all(
-        "(all) => all.map((each) => Math.round(each.getBoundingClientRect().top))"
-    )
-    assert len(tops) == 3
-    assert len(set(tops)) == 1
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for width in widths:
+        page.set_viewport_size({"width": width, "height": 900})
+        bar = page.locator(".action-bar .button:visible")
+        expect(bar).to_have_count(3)
+        tops = bar.evaluate_all("(all) => all.map((each) => Math.round(each.getBoundingClientRect().top))")
+        assert len(set(tops)) == 1, width
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+        expect(rail).to_be_visible(visible=width >= 720)
 
 
 def test_an_edit_put_back_is_a_plain_approval(open_as, ada):
@@ -148,7 +156,7 @@ def test_keys_go_down_the_list_reject_and_undo(open_as, ada):
     page = open_as(ada)
     page.keyboard.press("j")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="First?", level=1)).to_be_visible()
+    arrived(page, "First?")
     page.keyboard.press("e")
     expect(box(page, "To 1")).to_be_focused()
     page.keyboard.type("ar")  # typing fires no key
@@ -158,14 +166,14 @@ def test_keys_go_down_the_list_reject_and_undo(open_as, ada):
     expect(page.get_by_label("What should the run know?")).to_be_focused()
     page.keyboard.type("Not a word of it is true.")
     page.get_by_role("button", name="Reject", exact=True).click()
-    expect(page.get_by_role("heading", name="Second?", level=1)).to_be_visible()
+    arrived(page, "Second?")
     assert answer_of(first)["reason"] == "Not a word of it is true."
     page.keyboard.press("z")
-    expect(page.get_by_role("heading", name="First?", level=1)).to_be_visible()
+    arrived(page, "First?")
     expect(box(page, "To 1")).to_have_value("arhelen@example.com")  # what was typed is there again
     assert told(first) == ["opened", "reject by ada", "undone by ada"]
     page.keyboard.press("j")
-    expect(page.get_by_role("heading", name="Second?", level=1)).to_be_visible()
+    arrived(page, "Second?")
     page.keyboard.press("a")
     page.wait_for_url(re.compile("decided="))
     assert answer_of(second)["outcome"] == "approved"
@@ -175,9 +183,10 @@ def test_keys_go_up_claim_and_explain_themselves_and_can_be_switched_off(open_as
     first, second = brief(question="First?"), brief(question="Second?", due=timedelta(hours=5))
     page = open_as(ada, path(second))
     page.keyboard.press("k")
-    expect(page.get_by_role("heading", name="First?", level=1)).to_be_visible()
+    arrived(page, "First?")
     page.keyboard.press("m")
     expect(page.get_by_role("button", name="Release", exact=True)).to_be_visible()
+    arrived(page, "First?")
     page.keyboard.press("?")
     expect(page.locator("#keys")).to_be_visible()
     page.keyboard.press("a")  # under an open popover no key acts

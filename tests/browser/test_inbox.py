@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from approvals.models import Approval, KeptDraft, SavedFilter
 from tests.approvals.cases import MAIL, answer_of, ask, told
-from tests.browser.conftest import SOON
+from tests.browser.conftest import SOON, arrived
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -52,7 +52,7 @@ def test_twenty_are_decided_by_keyboard_alone(open_as, ada):
     expect(number).to_be_visible()  # Enter in a field decides nothing
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="20 approved")).to_be_visible()
+    arrived(page, "20 approved")
     assert {answer_of(each)["outcome"] for each in approvals} == {"approved"}
     page.keyboard.press("z")
     expect(page.get_by_role("heading", name="20 taken back")).to_be_visible()

@@ -11,6 +11,7 @@ import pytest
 from django.conf import settings
 from django.core import mail
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.template.base import Lexer, TokenType
 from django.template.loader import render_to_string
 from django.test import RequestFactory
 from django.utils import translation
@@ -230,6 +231,34 @@ def test_no_mail_says_an_english_word_of_ours(marked, bob, settings):
                 assert unmarked(mail_text) == [], (occasion, form)
 
 
+def test_no_template_has_a_text_that_is_not_marked():
+    """In any branch, also where no page of the gallery comes to: sign-in, second factors, mails, errors."""
+    templates = catalogs.ROOT / "templates"
+    of_tags = set("aria label invalid true describedby hint error app model".split())
+    found = {
+        str(path.relative_to(templates)): pseudo.unmarked(_without_tags(path.read_text()), NAMES | of_tags)
+        for path in templates.rglob("*.*")
+    }
+    assert len(found) > 100
+    assert {name: texts for name, texts in found.items() if texts} == {}
+
+
+def _without_tags(source: str) -> str:
+    """What stands in a template outside of its tags, and of what these translate or use as a name of a class."""
+    kept, until = [], ""
+    for token in Lexer(source).tokenize():
+        words = token.split_contents() if token.token_type == TokenType.BLOCK else [""]
+        if words[0] in ("blocktranslate", "comment"):
+            until = f"end{words[0]}"
+        elif words[0] == "block" and words[1].endswith("_class"):
+            until = "endblock"
+        elif words[0] == until:
+            until = ""
+        elif token.token_type == TokenType.TEXT and not until:
+            kept.append(token.contents)
+    return "".join(kept)
+
+
 def test_scripts_have_no_words():
     """Templates give them in data attributes."""
     names = {
@@ -339,6 +368,23 @@ def test_a_person_chooses_a_language_and_it_stays(client, ada):
     client.post("/runs/preferences/", {"theme": "dark", "keys": "on", "language": "xx"})
     assert "Inbox" in client.get("/").content.decode()
     assert "Posteingang" in client.get("/", **GERMAN).content.decode()
+
+
+@pytest.mark.django_db
+def test_what_is_sent_to_a_person_follows_the_language_that_they_choose(client, ada):
+    """And it leaves alone of what they want mail."""
+    client.force_login(ada)
+    client.post("/notices/", {"mail": ["asked"]})
+    wish = NoticeWish.objects.get(person=ada)
+    assert wish.language == "en"
+    for chosen, spoken in (("de", "de"), ("en", "en"), ("", "de")):
+        client.post("/runs/preferences/", {"theme": "dark", "language": chosen}, **GERMAN)
+        kept = NoticeWish.objects.get(person=ada)
+        assert (kept.language, kept.unwanted) == (spoken, wish.unwanted)
+    client.post("/runs/preferences/", {"theme": "dark"})
+    assert NoticeWish.objects.get(person=ada).language == "de", (
+        "a form that says nothing of it changes nothing"
+    )
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,12 +1,14 @@
-"""Who looks at the gallery: reviewers, an operator, one with codes and one who is new."""
+"""Who looks at the gallery: reviewers, an operator, one with codes, one with a passkey alone, and one who is new."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
 from allauth.account.internal.flows.login import record_authentication
+from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from allauth.mfa.totp.internal.auth import TOTP
+from allauth.mfa.webauthn.internal.auth import WebAuthn
 from django.conf import settings
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.contrib.auth.models import Group, Permission, User
@@ -32,6 +34,10 @@ def people() -> dict[str, User]:
     coded.save()
     TOTP.activate(coded, SECRET)
     RecoveryCodes.activate(coded)
+    made["back"], made["keyed"] = _person("back", ""), _person("keyed", "")
+    TOTP.activate(made["back"], SECRET)
+    for name, alone in (("Office laptop", True), ("A key on the ring", False)):
+        WebAuthn.add(made["keyed"], name, {"clientExtensionResults": {"credProps": {"rk": alone}}})
     ours = Permission.objects.filter(content_type__app_label__in=["runs", "approvals"])
     Group.objects.get(name="ops").permissions.set(ours)
     Group.objects.get_or_create(name="finance")
@@ -41,6 +47,7 @@ def people() -> dict[str, User]:
 def own_pages(people: dict[str, User]) -> Pages:
     """Sign-in, one's account, notices and absence."""
     pm, tomas = people["pm"], people["tomas"]
+    passkey = Authenticator.objects.filter(user=people["keyed"]).latest("pk").pk
     SavedFilter.keep(pm, "High risk today", "?risk=high")
     Absence.plan(tomas, deputy=pm, since=clock.now(), until=clock.now() + timedelta(days=3))
     password = (
@@ -72,7 +79,13 @@ def own_pages(people: dict[str, User]) -> Pages:
         "account-confirm": Shown("newcomer", "/account/confirm/"),
         "account-passkeys": Shown("pm", "/account/passkeys/"),
         "account-passkey-new": Shown("pm", "/account/passkeys/new/"),
+        "account-passkeys-kept": Shown("keyed", "/account/passkeys/"),
+        "account-passkey-rename": Shown("keyed", f"/account/passkeys/{passkey}/"),
+        "account-passkey-remove": Shown("keyed", f"/account/passkeys/{passkey}/remove/"),
+        "account-no-password": Shown("keyed", "/account/password/none/"),
         "account-code": Shown("pm", "/account/code/"),
+        "account-code-remove": Shown("coded", "/account/code/remove/"),
+        "account-confirm-code": Shown("back", "/account/confirm/code/"),
         "account-spare-codes": Shown("coded", "/account/spare-codes/"),
         "account-spare-codes-new": Shown("coded", "/account/spare-codes/new/"),
         "sign-in": Shown("", "/login/"),
@@ -90,7 +103,10 @@ def own_pages(people: dict[str, User]) -> Pages:
         "sign-in-code-wrong": Shown("", "/login/", password + wrong_code),
         "sign-in-forgotten": Shown("", "/login/forgotten/"),
         "sign-in-forgotten-sent": Shown("", "/login/forgotten/sent/"),
+        "sign-in-link-used": Shown("", "/login/new-password/1-a-b/"),
+        "sign-in-password-kept": Shown("", "/login/new-password/"),
         "sign-in-failed": Shown("", "/login/failed/"),
+        "sign-in-cancelled": Shown("", "/login/cancelled/"),
         "sign-in-switched-off": Shown("", "/login/switched-off/"),
     }
 
@@ -117,12 +133,12 @@ def problem_pages() -> Pages:
 
 
 def sessions(names: set[str]) -> dict[str, str]:
-    """Person to session cookie; each has given their password just now."""
+    """Person to session cookie; each but two has given their password just now."""
     found = {}
     for name in sorted(names - {""}):
         client, person = Client(), User.objects.get(username=name)
         client.force_login(person, backend="django.contrib.auth.backends.ModelBackend")
-        if name != "newcomer":
+        if name not in ("newcomer", "back"):
             request = HttpRequest()
             request.session, request.user = client.session, person
             record_authentication(request, person, method="password", reauthenticated=True)
