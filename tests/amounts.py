@@ -1,7 +1,7 @@
 """How much of what could be tried a run of the tests tries.
 
-Every test runs each time. Where one kills at each of a hundred places, a developer's run takes some of them, drawn anew
-each time; and of the tests that are about both databases those of the engine run on both, each other one on one that is
+Every test runs each time. Where one kills at each of a hundred places, or tries a hundred requests that are alike, a
+developer's run takes some of them, drawn anew each time; and each test that is about both databases runs on one that is
 drawn. With CI=true all tests run on both, and all places are taken on SQLite; on PostgreSQL the statements of what each
 run does and those beside a COMMIT, an eighth of the others, and six kills of each graph. CASES_IN_FULL=1, on a quiet
 machine, takes all there as well, and gives the longest cases their full length.
@@ -12,6 +12,11 @@ from __future__ import annotations
 import os
 import random
 import secrets
+from collections.abc import Sequence
+from math import ceil
+from typing import TypeVar
+
+Case = TypeVar("Case")
 
 IN_CI = os.environ.get("CI") == "true"
 IN_FULL = os.environ.get("CASES_IN_FULL") == "1"
@@ -20,7 +25,7 @@ ON_POSTGRES = bool(os.environ.get("DATABASE_URL"))
 
 # The most kills of `crash_everywhere`, spread over the boundaries with the first and the last among them; None: each.
 # They are the same on PostgreSQL, whose own are its statements (tests/runs/test_faults.py).
-KILLS = None if IN_FULL else (6 if ON_POSTGRES else None) if THOROUGH else 4
+KILLS = None if IN_FULL else (6 if ON_POSTGRES else None) if THOROUGH else 3
 
 SEED = os.environ.get("TEST_SEED") or str(secrets.randbelow(1_000_000))
 
@@ -39,3 +44,16 @@ def dice(name: str) -> random.Random:
     """What is drawn for that name. TEST_SEED=<what was printed> draws the same again."""
     print(f"TEST_SEED={SEED}")
     return random.Random(f"{SEED} {name}")
+
+
+def some_of(name: str, cases: Sequence[Case], share: float = 1 / 3) -> list[Case]:
+    """All of them, or in a developer's run that share, drawn under this name, at least one; in their order."""
+    if THOROUGH:
+        return list(cases)
+    drawn = dice(name).sample(range(len(cases)), min(len(cases), max(1, ceil(len(cases) * share))))
+    return [cases[place] for place in sorted(drawn)]
+
+
+def examples(many: int) -> int:
+    """How many Hypothesis is to try of so many; in a developer's run, which is one of many, fewer."""
+    return many if THOROUGH else max(10, many // 4)

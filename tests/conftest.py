@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.amounts import IN_CI, ON_POSTGRES, is_drawn_elsewhere
-from tests.places import PLACES, parts
+from tests.places import PLACES, is_of_once_only
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -32,6 +32,7 @@ if os.environ.get("DURABLEWEB_TESTING") != "1":
         "DURABLEWEB_SECRET_KEY": "only for tests: jq9hS0v2mXc7R4tLz8wYb3nKd5fGpEaU6iQoTrHs",
         "DURABLEWEB_ALLOWED_HOSTS": "testserver,localhost,127.0.0.1",
         "DURABLEWEB_LEASE_SECONDS": "60",
+        "DURABLEWEB_ARCHIVE_AFTER_DAYS": "0",  # whose clock is moved by months does not mean that
     }
 
 elif _worker := os.environ.get("PYTEST_XDIST_WORKER"):  # a database file, blobs and mail of its own
@@ -73,41 +74,16 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
-# What knows no database, or only looks at pages and files that are the same on both.
-ONCE_ONLY = ("tests/core/", "tests/protocol/", "tests/examples/", "tests/durableweb/", "tests/test_docs.py")
-ONCE_ONLY_NAMES = (
-    "test_forms",
-    "test_difference",
-    "test_markdown",
-    "test_look",
-    "test_drawing",
-    "test_headers",
-    "test_schedule_admin",
-    "test_limit_pages",
-    "test_broken_posts",  # what a page makes of a post; the verbs behind it are tested on both
-    "test_page_decisions",
-    "test_routes",
-)
-
-
 def is_once_only(item: pytest.Item) -> bool:
     """Browser tests, and those for which the other database changes nothing."""
-    place = os.path.relpath(item.path, ROOT)
-    return (
-        any(item.get_closest_marker(name) for name in ("once", "browser"))
-        or place.startswith(ONCE_ONLY)
-        or item.path.stem in ONCE_ONLY_NAMES
-    )
-
-
-ON_BOTH = set(parts()["Engine"])
+    marked = any(item.get_closest_marker(name) for name in ("once", "browser"))
+    return marked or is_of_once_only(os.path.relpath(item.path, ROOT))
 
 
 def is_drawn_for_the_other(item: pytest.Item) -> bool:
     """In a developer's run: a test that either database will do for."""
     of_one = any(item.get_closest_marker(name) for name in ("sqlite_only", "postgres_only"))
-    on_both = os.path.relpath(item.path, ROOT) in ON_BOTH
-    return not (of_one or on_both or is_once_only(item)) and is_drawn_elsewhere(item.nodeid)
+    return not (of_one or is_once_only(item)) and is_drawn_elsewhere(item.nodeid)
 
 
 @pytest.hookimpl(hookwrapper=True)

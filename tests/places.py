@@ -33,7 +33,25 @@ PARTS = {
     "Approvals": ("tests/approvals/*",),
     "Pages, commands, documents": ("*",),
 }
+# The first that is there; without a window to draw, Chromium takes a third of the processor's time.
+WITHOUT_WINDOWS = "chromium-headless-shell"
+BROWSERS = (WITHOUT_WINDOWS, "chromium", "chromium-browser", "google-chrome")
 OF_THEIR_OWN = ("tests/acceptance/*", "tests/browser/*")  # lanes of real processes and of Chromium
+# What knows no database, or only looks at pages and files that are the same on both.
+ONCE_ONLY = ("tests/core/", "tests/protocol/", "tests/examples/", "tests/durableweb/", "tests/test_docs.py")
+ONCE_ONLY_NAMES = (
+    "test_forms",
+    "test_difference",
+    "test_markdown",
+    "test_look",
+    "test_drawing",
+    "test_headers",
+    "test_schedule_admin",
+    "test_limit_pages",
+    "test_broken_posts",  # what a page makes of a post; the verbs behind it are tested on both
+    "test_page_decisions",
+    "test_routes",
+)
 
 
 def parts() -> dict[str, list[str]]:
@@ -48,3 +66,17 @@ def parts() -> dict[str, list[str]]:
 
 def _fits(name: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatch(name, pattern) for pattern in patterns)
+
+
+def on_postgres(together: bool) -> dict[str, list[str]]:
+    """The parts without the files that run once; all but the kills in one, for so few that one process is enough."""
+    left = {part: [name for name in files if not is_of_once_only(name)] for part, files in parts().items()}
+    if not together:
+        return left
+    kills = next(iter(left))
+    others = [part for part in left if part != kills]
+    return {kills: left[kills], "; ".join(others): [name for part in others for name in left[part]]}
+
+
+def is_of_once_only(name: str) -> bool:
+    return name.startswith(ONCE_ONLY) or Path(name).stem in ONCE_ONLY_NAMES

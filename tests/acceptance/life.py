@@ -1,4 +1,4 @@
-"""A run's life, and ten random moments spread over it at which something is killed."""
+"""A run's life, and ten random moments (six for a developer) spread over it at which something is killed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from runs.models import Run
 from runs.models.statuses import ENDED
 from tests.acceptance.installation import until
 from tests.acceptance.parts import Parts
+from tests.amounts import THOROUGH
 
-KILLS = 10
+KILLS = 10 if THOROUGH else 6
 KINDS = (WORKER, TREE, NODE) = ("worker", "tree", "node")
 ASKED, DECIDED = "asked", "decided"
 STRETCHED = {"look_up": 1.2, "think": 1.2, "send": 3.0, "undo": 2.0, "script": "429,ok"}
@@ -80,7 +81,7 @@ class Life:
 
 
 def planned(dice: random.Random) -> list[Kill]:
-    """Ten kills, each kind in its turn. Nothing executes while a person is asked, so no executing process is killed."""
+    """All kills, each kind in its turn. Nothing executes while a person is asked, so no executing process is killed."""
     while_asked = dice.randint(1, MOST_IN_ONE_PART)
     before = dice.sample(BEFORE_THE_QUESTION * MOST_IN_ONE_PART, KILLS - MOST_IN_ONE_PART - while_asked)
     parts = sorted(before, key=place) + [ASKED] * while_asked + [DECIDED] * MOST_IN_ONE_PART

@@ -21,6 +21,7 @@ from runs.models import Checkpoint, LedgerEntry, Run
 from tests.acceptance.installation import ended, until
 from tests.acceptance.life import ASKED, DECIDED, KILLS, STRETCHED, Life
 from tests.acceptance.parts import MODEL, Parts, started
+from tests.amounts import THOROUGH
 from tests.examples.smtp_server import Postbox, listening
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.acceptance]
@@ -187,9 +188,9 @@ def was_sent_once(parts: Parts, run: Run, mails: list[Any] | None = None) -> Non
 
 
 def every_kill_is_told(life: Life) -> None:
-    """All ten came before the end, and whoever was killed while it held the run is named in the run's trail."""
+    """All of them came before the end, and whoever was killed while it held the run is named in the run's trail."""
     assert len(life.done) == KILLS
     reasons = list(Checkpoint.objects.filter(run=life.run, kind="lost").values_list("reason", flat=True))
-    assert len(reasons) == len(life.parts.cut_off) >= 2
+    assert len(reasons) == len(life.parts.cut_off) >= (2 if THOROUGH else 1)
     for name in life.parts.cut_off:
         assert any(name in reason for reason in reasons), f"{name} is in none of {reasons}"

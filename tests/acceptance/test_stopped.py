@@ -24,7 +24,8 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.postgres_only, pytest.mark.dja
 
 def test_a_late_result_is_evidence_and_the_effect_happens_once(process_environment, tmp_path):
     """E20: SIGSTOP between intent and call until another worker has taken the run, then SIGCONT."""
-    environment = process_environment | {"DURABLEWEB_APPS": "tests.acceptance"}
+    short = {"DURABLEWEB_APPS": "tests.acceptance", "DURABLEWEB_LEASE_SECONDS": "15"}  # its end is waited for
+    environment = process_environment | short
     deposits = Path(tmp_path, "deposits")
     run = start(stopped, {"path": str(deposits)})
     first = subprocess.Popen(

@@ -16,7 +16,7 @@ from tests.conftest import ROOT
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.acceptance, pytest.mark.sqlite_only]
 
 WRITERS = 8
-SECONDS = 60 if IN_FULL else 8 if IN_CI else 4
+SECONDS = 60 if IN_FULL else 8 if IN_CI else 2
 LONGEST_WAIT_SECONDS = 2.0
 
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from runs.core import codec
 from runs.core.codec_text import exact
 from runs.core.codec_tree import own_copy, same
+from tests.amounts import examples
 from tests.core.values import (
     TREES,
     VALUES,
@@ -30,7 +31,7 @@ from tests.core.values import (
     exactly,
 )
 
-PATIENT = settings(deadline=None, max_examples=200)
+PATIENT = settings(deadline=None, max_examples=examples(200))
 
 
 # Round trips.

@@ -8,9 +8,10 @@ from runs.core.codec import encode, flatten, restore
 from runs.core.codec_tree import own_copy, same
 from runs.core.errors import CodecError
 from runs.core.patch import LEAST_WEIGHT, SNAPSHOT_FACTOR, apply, apply_all, diff, snapshot_due, weight
+from tests.amounts import examples
 from tests.core.values import TREES
 
-PATIENT = settings(deadline=None, max_examples=300)
+PATIENT = settings(deadline=None, max_examples=examples(300))
 SMALL = st.sampled_from([0, 1, True, 0.0, -0.0, 1.0, None, "a", "b", [], {}, [1], {"a": 1}])
 KEYS = st.sampled_from(["a", "b", "c", "", "-", "0", "a/b", "~", "~1", "\x00", "\ud800"])
 

@@ -13,6 +13,7 @@ from runs import END, Graph, GraphError, Rate, Retry, Transient, tool
 from runs.core.rate import PARTS, Window
 from runs.core.rehearsal import rehearse
 from runs.core.retry import LONGEST_SECONDS
+from tests.amounts import examples
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -58,7 +59,7 @@ def test_values_are_told_apart_by_their_digest_alone():
     assert Rate("2/s", by="who").key_of({"who": "Ada"}) != by_name.key_of({"who": "Ada"}), "another rate"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     calls=st.one_of(st.integers(1, 12), st.integers(PARTS + 1, PARTS + 40)),
     longest=st.floats(0.01, 20),
@@ -81,7 +82,7 @@ def test_in_any_period_there_are_never_more_calls_and_what_is_kept_stays_small(c
     assert all(later - first >= minute for first, later in zip(made, made[calls:], strict=False))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(calls=st.integers(1, 150))
 def test_one_after_the_other_they_are_let_through_at_the_rate_and_not_slower(calls):
     """A burst first, and then whenever the oldest is a period ago; above 60 calls at most a sixtieth of it later."""

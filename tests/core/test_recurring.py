@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from runs import Graph, GraphError
 from runs.core.recurring import LATE, Recurrence, faults, owed
+from tests.amounts import examples
 
 BERLIN = Recurrence("30 2 * * *", "Europe/Berlin")
 
@@ -64,7 +65,7 @@ def test_an_interval_goes_on_in_real_time_and_a_skipped_hour_of_two_slots_owes_o
     hours=st.integers(0, 24 * 90),
     most=st.integers(1, 5),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_however_slots_are_looked_up_they_are_the_same(cron, zone, begin, hours, most):
     """One after the other, or the latest few of a long time: so whoever looks makes the same keys."""
     recurrence, until = Recurrence(cron, zone), begin + timedelta(hours=hours)

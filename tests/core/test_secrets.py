@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from runs.core.codec import SecretRef, dumps, encode, flatten, restore
 from runs.core.errors import SecretFound
 from runs.core.secrets import Guard
+from tests.amounts import examples
 from tests.core.values import TREES, VALUES, Note, Open, Place, Point
 
 CANARY = 'c4nary/+"é ü~key'
@@ -120,7 +121,7 @@ def test_the_longest_value_is_redacted_first():
     assert guard.redact("a password-and-more b password") == "a «secret:WHOLE» b «secret:PART»"
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(VALUES)
 def test_a_redacted_tree_can_be_restored_and_holds_no_secret(value):
     """O4"""
@@ -141,7 +142,7 @@ def test_a_redacted_tree_can_be_restored_and_holds_no_secret(value):
     assert back["n"] == "«secret:NUMBER»"
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(TREES)
 def test_a_guard_without_secrets_lets_everything_pass_as_it_is(tree):
     guard = Guard({})

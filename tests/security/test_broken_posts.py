@@ -12,6 +12,7 @@ from django.test import Client
 from approvals.models import Activity, Approval, Decision
 from runs.errors import Conflict, Invalid, NotAllowed
 from runs.models import LedgerEntry, Run
+from tests.amounts import some_of
 from tests.approvals.browser_post import posted_by
 from tests.approvals.cases import answer_of, ask
 from tests.approvals.pages import as_person
@@ -96,7 +97,7 @@ def test_a_payload_that_is_none_is_refused(client: Client, run: Run) -> None:
     approval = Approval.objects.get(run=run)
     entries = form_of(client, approval)
     entries["verdict"], entries["view"] = "approve", "json"
-    for name, text in payloads().items():
+    for name, text in some_of("payloads as JSON", [*payloads().items()]):
         entries["json"] = text
         answer = send(client, approval, entries)
         assert answer.status_code == 422, (name, answer.status_code)
@@ -104,7 +105,7 @@ def test_a_payload_that_is_none_is_refused(client: Client, run: Run) -> None:
         preview = send(client, approval, entries, "draft")
         assert preview.status_code == 200, name
     entries["view"], entries["json"] = "form", ""
-    for name, text in payloads().items():
+    for name, text in some_of("payloads of forms", [*payloads().items()]):
         entries["base"] = text
         for what in ("decision", "draft"):
             answer = send(client, approval, entries, what)
@@ -133,7 +134,7 @@ ANY_TEXT = (
 
 def test_any_text_is_a_value_and_reaches_the_run_as_it_was(client: Client) -> None:
     """A13: as values and as keys, written as JSON escapes where a form could not carry them."""
-    for text in ANY_TEXT:
+    for text in some_of("any text", ANY_TEXT, 1 / 2):
         approval = ask({"text": "x", "keys": {text: 1}})
         entries = form_of(client, approval)
         entries["verdict"], entries["view"] = "approve", "json"
@@ -184,7 +185,7 @@ def test_a_form_with_wrong_fields_is_refused(client: Client, run: Run) -> None:
         {"view": "json"},
         {"view": "json", "json": "{}"},
     ]
-    for given in cases:
+    for given in some_of("wrong fields", cases):
         answer = client.post(f"{approval.get_absolute_url()}decision/", {**right, **given})
         assert refused(answer, 409, 422), given
     approval.refresh_from_db()

@@ -18,6 +18,7 @@ from approvals.models import Activity, Approval, Decision
 from runs import start
 from runs.core import codec
 from runs.models import LedgerEntry, Run
+from tests.amounts import THOROUGH, some_of
 from tests.approvals.browser_post import posted_by
 from tests.approvals.cases import answer_of, ask, told
 from tests.approvals.pages import as_person, press
@@ -89,7 +90,7 @@ def test_following_links_decides_nothing_and_spends_nothing(
     asked = sorted(link for link in links if str(approval.pk) in link)
     before = client.get(approval.get_absolute_url()).content.decode()
     links -= {"/logout/"}
-    for number in range(50):
+    for number in (0, *some_of("scanners", range(1, 50), 1 / 6)):
         visitor = Client() if number % 25 else client
         agent = {"user-agent": SCANNERS[number % len(SCANNERS)]}
         for link in {*asked, *sorted(links)[number % 10 :: 10]}:
@@ -116,7 +117,7 @@ def test_without_a_person_there_is_no_decision(run: Run, settings: Any) -> None:
         {"x-real-ip": "127.0.0.1", "x-requested-with": "fetch", "hx-request": "true"},
         {"x-http-method-override": "POST"},
     )
-    for number in range(200):
+    for number in range(200 if THOROUGH else len(proofs) * 5):  # each address with each of them
         what = ("decision", "undo", "claim", "comments", "draft")[number % 5]
         answer = Client().post(
             f"{approval.get_absolute_url()}{what}/", said, headers=proofs[number % len(proofs)]
