@@ -54,7 +54,7 @@ class Path:
 
 def path_of(run: Run, until: datetime | None = None) -> Path:
     """The transitions a person cares about, a node's repeats as one; all but the last few are folded. One query."""
-    rows = Checkpoint.objects.filter(run=run, kind__in=_TOLD).order_by("-seq")
+    rows = run.checkpoints.filter(kind__in=_TOLD).order_by("-seq")
     if until is not None:
         rows = rows.filter(at__lte=until)
     steps: list[Step] = []
@@ -89,6 +89,10 @@ def _step(row: Checkpoint) -> Step:
     if row.kind == "lost":
         told = _("went on with what was recorded; nothing was asked twice")
         return Step("running", _("A worker was lost,"), told, row.at, remark, row.seq)
+    if row.kind in ("repair", "fork"):
+        did = _("Repaired") if row.kind == "repair" else _("Forked")
+        who = _("by %(who)s") % {"who": visible(actor(row.actor))}
+        return Step("created", did, who, row.at, remark, row.seq)
     return Step("created", visible(row.kind), visible(row.node), row.at, remark, row.seq)
 
 

@@ -66,6 +66,7 @@ class ScheduleAdmin(ModelAdmin):
     list_filter = ("graph",)
     search_fields = ("name", "graph")
     ordering = ("graph", "name")
+    empty_says = _("Graphs that start by themselves, such as each night, appear here.")
     actions = ("pause_selected", "resume_selected")
     actions_submit_line = ("pause_it", "resume_it")
     seen = ("when", "next_slot_in_words", "latest_in_words", "state_in_words", "asked_by", "fault")
@@ -228,6 +229,7 @@ class QueueLimitAdmin(ModelAdmin):
     fields = ("queue", *NUMBERS)
     list_display = ("queue", *NUMBERS)
     ordering = ("queue",)
+    empty_says = _("Queues with a limit appear here; the others take as many runs as there are workers.")
 
     def get_readonly_fields(self, request: HttpRequest, obj: QueueLimit | None = None) -> tuple[str, ...]:
         return () if obj is None else ("queue",)
@@ -245,6 +247,7 @@ class GraphStopAdmin(ModelAdmin):
     fields = ("graph", "reason")
     list_display = ("graph", "stopped_by", "at", "reason")
     ordering = ("graph",)
+    empty_says = _("A graph that is stopped appears here; no worker takes its runs until the stop is lifted.")
 
     @display(description=_("by"), ordering="by")
     def stopped_by(self, stop: GraphStop) -> str:

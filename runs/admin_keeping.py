@@ -1,4 +1,4 @@
-"""Keep, release and erase runs in the admin site: chosen, asked for a reason, then done by the verbs of Run."""
+"""Keep, release, archive and erase runs in the admin site: chosen, asked for a reason, then done by verbs of Run."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 from runs import secrets
 from runs.errors import Conflict, Invalid, Refusal, told
-from runs.models import Run, Tombstone
-from runs.models.run import LONGEST_REASON
+from runs.models import Archival, Run, Tombstone
+from runs.models.repairs import LONGEST_REASON
+from runs.models.statuses import ENDED
 
 MOST = 100  # runs at once
 LONGEST_SECONDS = 20.0  # then no further run is begun, so that the page answers
@@ -46,7 +47,7 @@ class ReasonForm(forms.Form):
 
 @dataclass(frozen=True)
 class Act:
-    """One of the three, in words; `do(run, reason, by)` calls the verb, says what came of it, or raises Refusal."""
+    """One of the four, in words; `do(run, reason, by)` calls the verb, says what came of it, or raises Refusal."""
 
     name: str
     title: Promise
@@ -65,6 +66,15 @@ def _keep(run: Run, reason: str, by: str) -> Promise:
 def _release(run: Run, reason: str, by: str) -> Promise:
     run.release_keep(reason, by)
     return _("Released, with its family.")
+
+
+def _archive(run: Run, reason: str, by: str) -> Promise:
+    earlier = Archival.objects.filter(run=run.root).first()
+    if earlier is not None:
+        raise Conflict(told(_("Archived before, by %(who)s; nothing was done."), who=earlier.by))
+    if run.archive(reason, by).archived_at is None:
+        return _("On its way to the archive, with its family; workers go on with it.")
+    return _("Archived, with its family.")
 
 
 def _erase(run: Run, reason: str, by: str) -> Promise:
@@ -102,6 +112,18 @@ ACTS = {
             _release,
         ),
         Act(
+            "archive",
+            _("Archive runs and their families"),
+            (),
+            (
+                _("Everything, and it is read as before. But nothing brings them back to life: fork them."),
+                _("They can be kept and erased as before."),
+            ),
+            _("It is shown on the run's page, with your name."),
+            "Archived",
+            _archive,
+        ),
+        Act(
             "erase",
             _("Erase runs and their families"),
             (
@@ -126,10 +148,10 @@ ACTS = {
 
 
 class Keeping:
-    """Of the admin page of runs: the three actions, on many runs in the list and on one run's own page."""
+    """Of the admin page of runs: the four actions, on many runs in the list and on one run's own page."""
 
-    actions = ("keep_selected", "release_selected", "erase_selected")
-    actions_detail = ("keep_it", "release_it", "erase_it")
+    actions = ("keep_selected", "release_selected", "archive_selected", "erase_selected")
+    actions_detail = ("keep_it", "release_it", "archive_it", "erase_it")
 
     # -- who may
 
@@ -141,6 +163,10 @@ class Keeping:
 
     def has_release_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return self._may(request, object_id, is_held=True)
+
+    def has_archive_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        untouched = {"is_held": False, "tombstone": None, "archived_at": None}
+        return self._may(request, object_id, status__in=ENDED, **untouched)
 
     def has_begin_erasing_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return self._may(request, object_id, is_held=False, tombstone=None)
@@ -160,6 +186,10 @@ class Keeping:
     def release_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:
         return self._ask(request, ACTS["release"], queryset)
 
+    @action(description=_("Archive runs and their families"), permissions=["erase"])
+    def archive_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:
+        return self._ask(request, ACTS["archive"], queryset)
+
     @action(description=_("Erase runs and their families"), permissions=["erase"])
     def erase_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:
         return self._ask(request, ACTS["erase"], queryset)
@@ -171,6 +201,10 @@ class Keeping:
     @action(description=_("Release the run"), permissions=["release"])
     def release_it(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._page(request, ACTS["release"], list(self._one(request, object_id)), ReasonForm())
+
+    @action(description=_("Archive the run"), permissions=["archive"])
+    def archive_it(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._page(request, ACTS["archive"], list(self._one(request, object_id)), ReasonForm())
 
     @action(description=_("Erase the run"), permissions=["begin_erasing"])
     def erase_it(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""Runs in the admin site: to be found, looked at from outside, kept and erased. No page here changes a row of one.
+"""Runs in the admin site: to be found, looked at from outside, kept, archived and erased. No page here changes a row.
 
 What a run was about is shown on its own page, to those who may see it; here only what remains after an erasure.
 """
@@ -20,12 +20,20 @@ from unfold.decorators import display
 
 from runs.admin_keeping import Keeping
 from runs.engine import keeping
-from runs.models import GraphVersion, Run, Tombstone
+from runs.errors import told
+from runs.models import Archival, GraphVersion, Run, Tombstone
 from runs.models.statuses import STATUSES
 from runs.naming import for_operators
 from runs.pages.words import status_word
 
-COLOURS = {"completed": "success", "failed": "danger", "waiting": "info", "kept": "info", "erased": "warning"}
+COLOURS = {
+    "completed": "success",
+    "failed": "danger",
+    "waiting": "info",
+    "kept": "info",
+    "archived": "info",
+    "erased": "warning",
+}
 FEWEST_DIGITS = 4
 
 
@@ -63,16 +71,29 @@ class KeptFilter(admin.SimpleListFilter):
         return queryset if asked is None else queryset.filter(is_held=asked)
 
 
+class ArchivedFilter(admin.SimpleListFilter):
+    title, parameter_name = _("archived"), "archived"
+
+    def lookups(self, request: HttpRequest, model_admin: ModelAdmin) -> list[tuple[str, Any]]:
+        return [("yes", _("Yes")), ("no", _("No"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Run]) -> QuerySet[Run]:
+        asked = {"yes": False, "no": True}.get(self.value())
+        return queryset if asked is None else queryset.filter(archived_at__isnull=asked)
+
+
 class RunAdmin(Keeping, ModelAdmin):
-    list_display = ("short", "graph", "status_in_words", "kept_in_words", "erased_in_words", "created_at")
-    list_filter = (GraphFilter, StatusFilter, KeptFilter)
-    list_select_related = ("tombstone",)
+    list_display = ("short", "graph", "status_in_words", "kept_in_words", "left_in_words", "created_at")
+    list_filter = (GraphFilter, StatusFilter, KeptFilter, ArchivedFilter)
+    list_select_related = ("tombstone", "archival")
     search_fields = ("id",)
     search_help_text = _("Id, or the last digits of it")
+    empty_says = _("Every run appears here as soon as it is started.")
     ordering = ("-id",)
     show_full_result_count = False  # a count of all runs, each time
     fields = readonly_fields = (
-        "id", "graph", "version", "status_said", "root", "created_at", "finished_at", "hold", "erasure",
+        "id", "graph", "version", "status_said", "root", "created_at", "finished_at", "hold", "archiving",
+        "erasure",
     )  # fmt: skip
 
     # -- who may
@@ -128,25 +149,32 @@ class RunAdmin(Keeping, ModelAdmin):
 
     @display(description=_("status"), ordering="status", label=COLOURS)
     def status_in_words(self, run: Run) -> tuple[str, Any]:
-        return run.status, status_word(run.status).word
+        return run.status, _status_of(run)
 
     @display(description=_("status"))
     def status_said(self, run: Run) -> Any:
-        return status_word(run.status).word
+        return _status_of(run)
 
     @display(description=_("kept"), label=COLOURS)
     def kept_in_words(self, run: Run) -> tuple[str, Any] | None:
         return ("kept", _("Kept")) if run.is_held else None
 
-    @display(description=_("erased"), label=COLOURS)
-    def erased_in_words(self, run: Run) -> tuple[str, Any] | None:
-        stone = _stone(run)
-        return stone and ("erased", _("Erased") if stone.erased_at else _("Being erased"))
+    @display(description=_("archived or erased"), label=COLOURS)
+    def left_in_words(self, run: Run) -> tuple[str, Any] | None:
+        if (stone := _stone(run)) is not None:
+            return "erased", _("Erased") if stone.erased_at else _("Being erased")
+        archival = _archival(run)
+        return archival and ("archived", _("Archived") if archival.archived_at else _("Being archived"))
 
     @display(description=_("kept"))
     def hold(self, run: Run) -> str:
         remark = keeping.hold(run)
         return _said(remark.worker, remark.at, remark.body) if remark else "-"
+
+    @display(description=_("archived"))
+    def archiving(self, run: Run) -> str:
+        archival = _archival(run)
+        return _said(archival.by, archival.at, archival.reason) if archival else "-"
 
     @display(description=_("erased"))
     def erasure(self, run: Run) -> str:
@@ -157,8 +185,18 @@ class RunAdmin(Keeping, ModelAdmin):
         return self.fields
 
 
+def _status_of(run: Run) -> Any:
+    """In words; of a failed run that an operator has put aside, that too."""
+    word = status_word(run.status).word
+    return told(_("%(status)s, closed"), status=word) if run.closed_at is not None else word
+
+
 def _stone(run: Run) -> Tombstone | None:
     return getattr(run, "tombstone", None)
+
+
+def _archival(run: Run) -> Archival | None:
+    return getattr(run, "archival", None)
 
 
 def _said(who: str, at: Any, reason: str) -> str:

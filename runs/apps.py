@@ -7,12 +7,21 @@ from django.utils.translation import gettext_lazy as _
 
 class RunsConfig(AppConfig):
     name = "runs"
-    verbose_name = _("Runs")
+    verbose_name = _("Engine")
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
         from runs import checks, registry  # noqa: F401 - registers its checks
-        from runs.engine import erasing, family, schedules, sweeping, telling, triggers
+        from runs.engine import (
+            archive_rounds,
+            archiving,
+            erasing,
+            family,
+            schedules,
+            sweeping,
+            telling,
+            triggers,
+        )
 
         registry.discover()
         family.register()
@@ -20,4 +29,7 @@ class RunsConfig(AppConfig):
         schedules.register()
         sweeping.register()
         erasing.register()
+        archiving.register()
+        archive_rounds.register()
         post_migrate.connect(triggers.install, dispatch_uid="runs.engine.triggers")
+        post_migrate.connect(archive_rounds.prepare, sender=self, dispatch_uid="runs.engine.archive_rounds")

@@ -24,7 +24,9 @@ from django.db.migrations.executor import MigrationExecutor
 
 from runs.core.errors import DurableError
 from runs.core.words import is_storable
-from runs.errors import Invalid, Refusal
+from runs.errors import Invalid, NotAllowed, Refusal
+from runs.models import Run
+from runs.sight import may_operate
 
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 LONGEST_LINE = 1_000
@@ -40,6 +42,9 @@ class OneLineCommand(BaseCommand):
         self.typed = {one.dest: [one.dest.upper(), *one.option_strings][-1] for one in parser._actions}
         parser.error = partial(_refuse_words, parser)
         return parser
+
+    def refuse(self, words: str) -> NoReturn:
+        raise CommandError(one_line(words))
 
     @contextmanager
     def one_line_errors(self) -> Iterator[None]:
@@ -86,6 +91,22 @@ def shell() -> str:
         return f"shell of {getpass.getuser()}"
     except (KeyError, OSError):
         return f"shell of {os.getuid()}"
+
+
+def of_operator(parser: argparse.ArgumentParser) -> None:
+    """What each command takes that people may ask for only if they operate the graph."""
+    parser.add_argument("--by", help="user name of who asked for it; left out, the user of the shell")
+
+
+def for_operator(run: Run, username: str | None) -> str:
+    """For the trail: the shell, and for whom. Raises NotAllowed where that person may not operate the run's graph."""
+    by = shell()
+    if username is None:
+        return by
+    person = person_named(username)
+    if not may_operate(person, run):
+        raise NotAllowed(f"{username} may not repair runs of {run.graph}.")
+    return f"user {person.get_username()} ({by})"
 
 
 def told_by_field(refusal: Invalid, typed: Mapping[str, str]) -> str:

@@ -192,6 +192,7 @@ def test_the_guides_own_tests_are_known_here(guide):
 
 TESTS_OF_THE_GUIDE = (
     "test_a_customer_is_forgotten",
+    "test_a_failed_run_is_repaired",
     "test_a_large_customer_lets_the_others_pass",
     "test_a_parcel_arrives",
     "test_everybody_is_greeted",
@@ -207,7 +208,7 @@ def test_the_guides_own_tests_pass(guide, name, tmp_path, monkeypatch):
     """Of their kills some: that there is one everywhere is tested with the kit itself."""
     monkeypatch.setattr(guide, "crash_everywhere", partial(crash_everywhere, kills=12))
     test = getattr(guide, name)
-    with registered(guide.tracking, guide.exports):
+    with registered(guide.tracking, guide.exports, guide.mending):
         test(*[tmp_path for _ in inspect.signature(test).parameters])
 
 

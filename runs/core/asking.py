@@ -8,7 +8,7 @@ from typing import Any  # what a rule's reader makes of its word
 from runs.core import codec, rules
 from runs.core.ask import Ask
 from runs.core.commands import Invoke, Work
-from runs.core.keys import Keys
+from runs.core.keys import Keys, repeats
 from runs.core.ledger import Ledger
 from runs.core.outcomes import Stop
 from runs.core.rules import Judgement, Rule
@@ -18,6 +18,7 @@ class Asking:
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self.keys = Keys()
+        self.repeats = repeats(ledger.entries)
         self.asked: set[str] = set()
         self.stopped: Stop | None = None
 

@@ -11,7 +11,7 @@ from runs.core.asking import Asking
 from runs.core.codec_tree import MARK
 from runs.core.commands import Invoke, Work
 from runs.core.errors import Diverged, Permanent
-from runs.core.keys import resolve
+from runs.core.keys import AGAIN, following, resolve
 from runs.core.ledger import (
     CANCELLED,
     DONE,
@@ -35,16 +35,19 @@ class Calls(Asking):
 
     def call(self, tool: Tool, key: str | None, approve: Ask | None, arguments: dict[str, Any]) -> Work:
         bound = tool.bind(**arguments)
-        name = self.keys.of_call(bound, key)
-        self._ask_for(name, approve is not None)
+        base = self.keys.of_call(bound, key)
+        name = self._current(base)
+        self.asked.add(name)
         if approve is None:
             return (yield from self._effect(bound, name, explicit=key is not None))
-        return (yield from self._gated(bound, name, approve, explicit=key is not None))
+        self.asked.add(f"{base}?")
+        return (yield from self._gated(bound, base, name, approve, explicit=key is not None))
 
-    def _ask_for(self, name: str, gated: bool = False) -> None:
-        self.asked.add(name)
-        if gated:
-            self.asked.add(f"{name}?")
+    def _current(self, base: str) -> str:
+        """The key under which this step asks the call now: `:r2` after what a repair has put aside, then `:r3`."""
+        name = self.repeats.get(base, base)
+        there = self.ledger.entries.get(name)
+        return following(name, base) if there is not None and there.past and there.kind == EFFECT else name
 
     def _effect(
         self,
@@ -56,7 +59,8 @@ class Calls(Asking):
     ) -> Work:
         entry = self.ledger.entries.get(key)
         if entry is None and explicit:
-            entry = yield from self._earlier(call, key)
+            key, entry = yield from self._earlier(call, key)
+            self.asked.add(key)
         if entry is None:
             self._refuse_divergence(call, key)
             if decided_by is not None:
@@ -75,10 +79,10 @@ class Calls(Asking):
         )
 
     def _earlier(self, call: Call, key: str) -> Work:
-        """An explicit key holds in the whole run, and without {run_id} over all runs."""
-        held = yield partial(self.ledger.holder, resolve(key, self.ledger.run_id))
+        """An explicit key holds in the whole run, and without {run_id} over all runs: (the key, what it holds)."""
+        key, held = yield from self._held(key)
         if held is None:
-            return None
+            return key, None
         run_id, entry = held
         if run_id != self.ledger.run_id:
             raise Permanent(
@@ -88,7 +92,17 @@ class Calls(Asking):
             raise Permanent(
                 f"key {key!r} was used in step {entry.step} for {entry.name} with other arguments; use another key"
             )
-        return entry
+        return key, entry
+
+    def _held(self, key: str) -> Work:
+        """(the key under which the run asks it now, who holds that: a run's id and the entry, or None)."""
+        base = key
+        while (held := (yield partial(self.ledger.holder, resolve(key, self.ledger.run_id)))) is not None:
+            run_id, entry = held
+            if run_id != self.ledger.run_id or not (entry.past and entry.kind == EFFECT):
+                break
+            key = following(key, base)
+        return key, held
 
     def _recorded_wins(self, entry: Entry, call: Call) -> Work:
         """An explicit key is the author's word that it is the same thing: what was recorded is what goes out."""
@@ -101,15 +115,21 @@ class Calls(Asking):
 
     def _refuse_divergence(self, call: Call, key: str) -> None:
         """A write is never substituted silently (DESIGN section 4, Keys)."""
-        if not call.tool.write:
+        if not call.tool.write or self._is_asked_anew(key):
             return
         for entry in self.ledger.entries.values():
-            if not entry.write or entry.name != call.tool.name or entry.key in self.asked:
+            if not entry.write or entry.name != call.tool.name or entry.key in self.asked or entry.aside:
                 continue
             if entry.kind == EFFECT and entry.status in (DONE, OPEN, IN_DOUBT):
                 self._diverge(call.request, entry)
             if entry.kind == INTERRUPT and entry.status in (DONE, OPEN):
                 self._diverge(call.request, entry)
+
+    def _is_asked_anew(self, key: str) -> bool:
+        """Whether a repair has put the same call of this step aside: then it takes the place of that, of no other."""
+        found = AGAIN.fullmatch(key)
+        before = self.ledger.entries.get(found[1] if found else f"{key.rpartition('?')[0]}?")
+        return before is not None and before.past and before.key != key
 
     def _diverge(self, asked: str, entry: Entry) -> None:
         error = Diverged(asked, f"{entry.key} {entry.request}", ADVICE)
@@ -117,38 +137,63 @@ class Calls(Asking):
 
     # -- gated calls
 
-    def _gated(self, call: Call, key: str, ask: Ask, explicit: bool) -> Work:
-        if explicit and (done := (yield from self._gated_earlier(call, key))) is not None:
-            return (yield from effects.perform(self.ledger, call.tool, done))
+    def _gated(self, call: Call, base: str, key: str, ask: Ask, explicit: bool) -> Work:
+        if explicit:
+            key, done = yield from self._gated_earlier(call, base, key)
+            self.asked.add(key)
+            if done is not None:
+                return (yield from effects.perform(self.ledger, call.tool, done))
+        sent = self.ledger.entries.get(key)
+        if sent is not None and sent.decided_by is None and sent.status == DONE:  # a fork has copied it
+            return (yield from self._effect(call, key, explicit))
+        unfit: set[str] = set()  # what was decided before a repair, and speaks of something that has changed
         while True:
-            asked = yield from self._proposal(call, key, ask)
+            asked = yield from self._proposal(call, base, key, ask, unfit)
             approved = self._approved(call.tool, asked)
             if ask.bind is None or self.ledger.entries.get(key) is not None:
                 break
             bound = yield Invoke(ask.bind, positional=(call.tool.unpack(approved.request),))
             if codec.dumps(bound) == codec.dumps(asked_about(asked).get("bound")):
                 break
-            yield partial(self.ledger.supersede, asked)
+            if asked.aside:
+                unfit.add(asked.key)
+            else:
+                yield partial(self.ledger.supersede, asked)
         return (yield from self._effect(approved, key, explicit, decided_by=asked.key, proposal=call))
 
-    def _gated_earlier(self, call: Call, key: str) -> Work:
-        if self.ledger.entries.get(key) is not None or self.ledger.entries.get(f"{key}?") is not None:
-            return None
-        held = yield partial(self.ledger.holder, resolve(key, self.ledger.run_id))
+    def _gated_earlier(self, call: Call, base: str, key: str) -> Work:
+        """(the key under which the run asks it now, what an earlier step did under it)."""
+        if self.ledger.entries.get(key) is not None or self.ledger.entries.get(f"{base}?") is not None:
+            return key, None
+        key, held = yield from self._held(key)
         if held is None:
-            return None
+            return key, None
         run_id, entry = held
         proposal = entry.proposal_digest or entry.request_digest
         if run_id == self.ledger.run_id and entry.name == call.tool.name and proposal == call.digest:
-            return entry
+            return key, entry
         return (yield from self._earlier(call, key))
 
-    def _proposal(self, call: Call, key: str, ask: Ask) -> Work:
-        """The question `<key>?` of this step, opened if need be; superseded ones are passed over."""
+    def _proposal(self, call: Call, key: str, effect_key: str, ask: Ask, unfit: set[str]) -> Work:
+        """The question `<key>?` of this step, opened if need be; superseded ones are passed over.
+
+        One that was decided before a repair stands if the same is proposed now. Where the call was opened, it is the
+        one that the call carries out, whatever is proposed now.
+        """
+        sent, asked = self.ledger.entries.get(effect_key), None
         name, number = f"{key}?", 1
-        while (asked := self.ledger.entries.get(name)) is not None and asked.status == CANCELLED:
-            number += 1
-            name = f"{key}?{number}"
+        if sent is not None and sent.decided_by is not None:
+            name = sent.decided_by
+            asked = self.ledger.entries[name]
+        else:
+            while (there := self.ledger.entries.get(name)) is not None:
+                asked, number = there, number + 1
+                name = f"{key}?{number}"
+            if asked is not None and (
+                asked.status == CANCELLED or _is_over(asked, call) or asked.key in unfit
+            ):
+                asked = None
+            name = name if asked is None else asked.key
         self.asked.add(name)
         if asked is not None and asked.name != call.tool.name:
             raise Permanent(
@@ -191,6 +236,13 @@ class Calls(Asking):
     def _refuse_unapproved(self, call: Call, decided_by: str) -> None:
         if call.digest != self.ledger.entries[decided_by].approved_digest:
             raise Permanent(f"{call.tool.name}: what was approved is not what would run; nothing was sent")
+
+
+def _is_over(asked: Entry, call: Call) -> bool:
+    """Whether a repair has put it aside, and it does not answer what is proposed now: another call, or no answer."""
+    if not asked.aside:
+        return False
+    return codec.loads(asked.request)["payload"] != call.arguments or asked.value["outcome"] == "expired"
 
 
 def asked_about(asked: Entry) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from runs.core.commands import Work
 from runs.core.errors import CodecError, Diverged, Permanent
 from runs.core.graph import ON_PARENT_END, Graph
 from runs.core.keys import resolve
-from runs.core.ledger import CANCELLED, CHILD, DONE, OPEN, Entry
+from runs.core.ledger import CHILD, DONE, OPEN, Entry
 from runs.core.outcomes import Fails, Stop, Waits
 
 AT_ONCE = 50
@@ -36,7 +36,8 @@ class Children(Asking):
             else self.keys.counted(f"{graph.name}:{digest[:8]}")
         )
         if key is not None and name not in self.ledger.entries:
-            if (earlier := (yield from self._started_earlier(graph, name))) is not None:
+            name, earlier = yield from self._started_earlier(graph, name)
+            if earlier is not None:
                 return Child(earlier.child, graph.name)
         request = codec.dumps(
             {"graph": graph.name, "input": given, "on_parent_end": _on_end(graph, on_parent_end)}
@@ -106,7 +107,7 @@ class Children(Asking):
     def _entry(self, graph: Graph, name: str, request: str, explicit: bool) -> Work:
         """(the entry of a start, whether it is still to be opened)."""
         key, number = name, 1
-        while (entry := self.ledger.entries.get(key)) is not None and entry.status == CANCELLED:
+        while (entry := self.ledger.entries.get(key)) is not None and entry.past:
             number += 1
             key = f"{name}~{number}"
         self.asked.add(key)
@@ -130,25 +131,30 @@ class Children(Asking):
         return entry, False
 
     def _started_earlier(self, graph: Graph, key: str) -> Work:
-        """An explicit key holds in the whole run, and without {run_id} over all runs."""
-        held = yield partial(self.ledger.holder, resolve(key, self.ledger.run_id))
-        if held is None:
-            return None
-        run_id, entry = held
-        if run_id != self.ledger.run_id:
-            raise Permanent(
-                f"key {key!r} belongs to run {run_id}; put {{run_id}} into the key, or use another"
-            )
+        """An explicit key holds in the whole run, and without {run_id} over all runs: (the key, what it holds)."""
+        name, number = key, 1
+        while (held := (yield partial(self.ledger.holder, resolve(name, self.ledger.run_id)))) is not None:
+            run_id, entry = held
+            if run_id != self.ledger.run_id:
+                raise Permanent(
+                    f"key {key!r} belongs to run {run_id}; put {{run_id}} into the key, or use another"
+                )
+            if not entry.aside:
+                break
+            number += 1
+            name = f"{key}~{number}"
+        else:
+            return name, None
         if entry.kind != CHILD or entry.name != graph.name or entry.child is None:
             raise Permanent(f"key {key!r} was used in step {entry.step} for {entry.name}; use another key")
-        return entry
+        return name, entry
 
     def _entry_of(self, child: Child) -> Work:
         """That of its start, or one that waits for its end, where an earlier step has started it."""
         if not isinstance(child, Child):
             raise Permanent(f"join: {child!r} is no child; give what run.start returned")
         mine = (entry for entry in self.ledger.entries.values() if entry.child == child.id)
-        entry = next((entry for entry in mine if entry.status != CANCELLED), None)
+        entry = next((entry for entry in mine if not entry.past), None)
         if entry is None:
             key, number = f"end:{child.id}", 1
             while key in self.ledger.entries:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from runs.core.errors import Permanent
 from runs.core.tool import Call
 from runs.core.words import is_storable
 
 COMPENSATES = "compensate:"  # begins the key of a compensation: compensate:<step>:<key>
 KEY_LENGTH = 160  # leaves room for what is added: "?", "!", "~2", ":r2"
+AGAIN = re.compile(r"(.+):r([2-9]|[1-9][0-9]{1,8})", re.DOTALL)  # a call that is asked again after a repair
 
 
 class Keys:
@@ -16,6 +20,7 @@ class Keys:
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
         self.explicit: set[str] = set()
+        self.bases: set[str] = set()  # keys that must not be asked for beside those, which end in :r2
 
     def of_call(self, call: Call, key: str | None) -> str:
         """Name, eight hex digits of the arguments' digest, count among equals; or the author's own key."""
@@ -27,7 +32,14 @@ class Keys:
         _check(key, what)
         if key in self.explicit:
             raise Permanent(f"{what} {key!r} was asked twice in one execution; each needs its own")
+        found = AGAIN.fullmatch(key)
+        if found and found[1] in self.explicit or key in self.bases:
+            raise Permanent(
+                f"{what} {key!r}: what a call is asked again as after a repair ends like this; use another"
+            )
         self.explicit.add(key)
+        if found:
+            self.bases.add(found[1])
         return key
 
     def counted(self, stem: str) -> str:
@@ -43,6 +55,28 @@ def _check(key: str, what: str) -> None:
         raise Permanent(f"{what} {key!r}: what begins with {COMPENSATES!r} is the engine's own; use another")
     if not is_storable(key):
         raise Permanent(f"{what} {key!r}: leave out NUL and lone surrogates, which no database column holds")
+
+
+def again(key: str, other: str) -> int:
+    """How many times `other` says that the call `key` is asked: 2 of key:r2; 0 where it is no such key."""
+    found = AGAIN.fullmatch(other)
+    return int(found[2]) if found and found[1] == key else 0
+
+
+def following(key: str, base: str) -> str:
+    """The key under which the call is asked anew once that of `key` was put aside; `base` is the first one."""
+    return f"{base}:r{max(again(base, key), 1) + 1}"
+
+
+def repeats(keys: Iterable[str]) -> dict[str, str]:
+    """Of the calls that were asked again: their first key -> the latest one among these."""
+    found: dict[str, str] = {}
+    for key in keys:
+        if ":r" in key and (parts := AGAIN.fullmatch(key)):
+            base = parts[1]
+            if again(base, key) > again(base, found.get(base, base)):
+                found[base] = key
+    return found
 
 
 def resolve(key: str, run_id: str) -> str:

@@ -54,12 +54,18 @@ class Entry:
     compensation: str = ""
     compensates: int | None = None  # the id of the write that it undoes
     child: str | None = None  # the run whose end answers it
+    aside: bool = False  # by a repair: asked again, it is a new entry
     step: int = 0
     id: int | None = None
 
     @property
     def value(self) -> Any:
         return codec.loads(self.result) if self.result is not None else None
+
+    @property
+    def past(self) -> bool:
+        """Put aside, or closed without an answer when its run ended: it answers nobody any more."""
+        return self.aside or self.status == CANCELLED
 
 
 class Ledger(Protocol):

@@ -10,7 +10,7 @@ from runs.core.ask import Answer, Ask
 from runs.core.asking import Asking
 from runs.core.commands import Work
 from runs.core.errors import Expired, Rejected
-from runs.core.ledger import CANCELLED, DONE, Entry, question
+from runs.core.ledger import DONE, Entry, question
 from runs.core.outcomes import Stop, Waits
 from runs.core.rules import Judgement
 
@@ -30,7 +30,7 @@ class People(Asking):
 
     def _open_interrupt(self, ask: Ask, name: str) -> Work:
         key, number = name, 1
-        while (asked := self.ledger.entries.get(key)) is not None and asked.status == CANCELLED:
+        while (asked := self.ledger.entries.get(key)) is not None and asked.past:
             number += 1
             key = f"{name}~{number}"
         self.asked.add(key)

@@ -32,7 +32,7 @@ class Questions(Calls, People, Waiting, Children):
             if isinstance(item, Ask):
                 named.append((item, self.keys.named(item.name or self.ledger.node, "interrupt")))
             elif isinstance(item, Call):
-                named.append((item, self.keys.of_call(item, None)))
+                named.append((item, self._current(self.keys.of_call(item, None))))
             elif isinstance(item, (Wait, Timer)):
                 named.append((item, self.keys.counted(item.name)))
             elif isinstance(item, Child):

@@ -10,7 +10,7 @@ from runs.core import codec
 from runs.core.asking import Asking
 from runs.core.commands import Work
 from runs.core.errors import Permanent, TimedOut
-from runs.core.ledger import CANCELLED, DONE, FAILED, SIGNAL, TIMER, Entry
+from runs.core.ledger import DONE, FAILED, SIGNAL, TIMER, Entry
 from runs.core.moments import Until, check_until, plain
 from runs.core.outcomes import Stop, Waits
 from runs.core.words import is_storable
@@ -66,7 +66,7 @@ class Waiting(Asking):
     def _open_wait(self, item: Wait | Timer, name: str) -> Work:
         """Open the wait, or look again at one that is open: it may be answered by now."""
         key, number = name, 1
-        while (entry := self.ledger.entries.get(key)) is not None and entry.status == CANCELLED:
+        while (entry := self.ledger.entries.get(key)) is not None and entry.past:
             number += 1
             key = f"{name}~{number}"
         self.asked.add(key)

@@ -20,6 +20,7 @@ from runs.engine.boundaries import boundary
 from runs.engine.durably import durably_or_lost
 from runs.engine.entry_rows import row_of
 from runs.engine.lease import Lease
+from runs.models.archived import everywhere
 from runs.models.entry import LedgerEntry
 from runs.models.live_text import LiveText
 from runs.models.run import Run
@@ -141,7 +142,7 @@ class RowActs:
 
     def _taken(self, entry: Entry, error: Exception) -> Permanent:
         key = entry.idempotency_key or entry.key
-        held = LedgerEntry.objects.filter(idempotency_key=entry.idempotency_key).first()
+        held = everywhere(LedgerEntry).filter(idempotency_key=entry.idempotency_key).first()
         owner = f"run {held.run_id}" if held is not None else str(error)
         return Permanent(f"key {key!r} is taken by {owner}; put {{run_id}} into the key, or use another")
 

@@ -1,4 +1,4 @@
-"""`Run.cancel`: a live run ends now, or begins to undo what it did."""
+"""`Run.cancel`: a live or failed run ends now, or begins to undo what it did."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from django.db import transaction
 from django.utils.translation import gettext_lazy as _
 
 from runs.engine import compensating, family
+from runs.engine.repairable import refuse_gone
 from runs.errors import Conflict, status, told
 from runs.models.checkpoint import Checkpoint
 from runs.models.run import Run
-from runs.models.statuses import CANCELLED, LIVE
+from runs.models.statuses import CANCELLED, FAILED, LIVE
 
 MOST_AT_ONCE = 100  # children that a cancel cancels itself; workers go on with the rest
 
@@ -19,19 +20,26 @@ MOST_AT_ONCE = 100  # children that a cancel cancels itself; workers go on with 
 def cancel(run_id: uuid.UUID, by: str, reason: str, compensate: bool) -> Checkpoint:
     """The verb; its docstring is at Run.cancel."""
     with transaction.atomic():
-        run, now = Run.objects.lock(run_id)
-        if run.status not in LIVE:
+        had_failed = Run.objects.filter(pk=run_id, status=FAILED).exists()
+        run, now = (Run.objects.lock_with_family if had_failed else Run.objects.lock)(run_id)
+        if run.status not in (*LIVE, FAILED):
             raise Conflict(
                 told(
-                    _("Run %(run)s is %(word)s; only a live run can be cancelled."),
+                    _("Run %(run)s is %(word)s; only a live or failed run can be cancelled."),
                     run=run.short_id,
                     word=status(run.status),
                 )
             )
+        if run.status == FAILED and not had_failed:
+            raise Conflict(told(_("Run %(run)s has moved on; look at it again."), run=run.short_id))
+        if had_failed:
+            refuse_gone(run)
         if compensate and run.ending:
             raise Conflict(told(_("Run %(run)s is undoing what it did already."), run=run.short_id))
         if compensate and compensating.is_needed(run.pk):
-            return compensating.begin(run, now, CANCELLED, actor=by, reason=reason)
+            return compensating.begin(
+                run, now, CANCELLED, actor=by, reason=reason, finished_at=None, closed_at=None
+            )
         checkpoint = family.cancel_now(run, now, actor=by, reason=reason)
     if run.cascade_at is not None:
         family.cancel_children(run.pk, most=MOST_AT_ONCE)

@@ -155,7 +155,10 @@ class RowChildren:
             yield from _with_results(self.lease.run_id, [entry.value])
             return
         children = Run.objects.filter(fan_out__entry=entry.id).order_by("item")
-        count = children.count()
+        if not (count := children.count()):  # of a fork: the origin's
+            copied = LedgerEntry.objects.filter(pk=entry.id).values("copied_from")
+            children = Run.objects.filter(fan_out__entry__in=copied).order_by("item")
+            count = children.count()
         for first in range(0, count, A_QUERY):
             some = children.filter(item__gte=first, item__lt=first + A_QUERY)
             yield from _with_results(self.lease.run_id, [end_of(child) for child in some])

@@ -75,7 +75,7 @@ class Claimer:
                 continue  # recovered, parked again or ended: there was nothing to drive; look at the next
             run, entries, graph, reading, began = taken
             try:
-                state = StoredState(run.id) if run.ending else StoredState.load(run.id, run.seq)
+                state = StoredState(run.id) if run.ending else StoredState.load(run.id, run.seq, live=True)
                 if run.version == graph.version and not run.ending:  # else no node will see it
                     graph.restore(state.tree)
             except DurableError as error:
@@ -142,7 +142,7 @@ class Claimer:
             if run.leased_by is not None:
                 return run if _is_poison(run) else self._recover(run, now)
             entries = []
-            if run.status != statuses.CREATED:
+            if run.status != statuses.CREATED or run.origin is not None:
                 step = LedgerEntry.objects.filter(run=run, step=run.step + 1).select_related("decided_by")
                 entries = list(step.order_by("id"))
             if run.status == statuses.WAITING and not may_go_on(run, entries, now):

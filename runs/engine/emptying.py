@@ -16,6 +16,7 @@ from runs.engine import clock
 from runs.engine.boundaries import boundary
 from runs.engine.durably import durably
 from runs.engine.portion import Portion
+from runs.models.archived import COLD
 from runs.models.blob import Blob, BlobUse
 from runs.models.checkpoint import Checkpoint
 from runs.models.entry import LedgerEntry
@@ -91,23 +92,18 @@ class Kind:
     def empty_some(self, keys: list[int], portion: Portion) -> None:
         with transaction.atomic():
             portion.begin()
-            self.empty(self.rows.objects.filter(pk__in=keys), clock.now())
+            self.empty(self.rows._default_manager.filter(pk__in=keys), clock.now())
 
 
-def _full_checkpoints(run: Run) -> QuerySet[Checkpoint]:
-    return Checkpoint.objects.filter(~Q(body="") | ~Q(salt=b"") | ~Q(reason__in=("", ERASED)), run=run)
+FULL_CHECKPOINT = ~Q(body="") | ~Q(salt=b"") | ~Q(reason__in=("", ERASED))
+FULL_ENTRY = ~Q(request="") | Q(result__isnull=False) & ~Q(result="") | ~Q(error="")
 
 
-def _empty_checkpoints(rows: QuerySet[Checkpoint], now: datetime) -> None:
+def _empty_checkpoints(rows: QuerySet[Any], now: datetime) -> None:
     rows.update(body="", salt=b"", reason=Case(When(reason="", then=Value("")), default=Value(ERASED)))
 
 
-def _full_entries(run: Run) -> QuerySet[LedgerEntry]:
-    full = ~Q(request="") | Q(result__isnull=False) & ~Q(result="") | ~Q(error="")
-    return LedgerEntry.objects.filter(full, run=run)
-
-
-def _empty_entries(rows: QuerySet[LedgerEntry], now: datetime) -> None:
+def _empty_entries(rows: QuerySet[Any], now: datetime) -> None:
     emptied = Case(When(result=None, then=Value(None)), default=Value(""))
     rows.update(request="", error="", result=emptied)
 
@@ -118,19 +114,21 @@ def _let_go(uses: QuerySet[BlobUse], now: datetime) -> None:
     Blob.objects.let_go(blobs, now)
 
 
+def _kinds(
+    hot: type[models.Model], full: Q, empty: Callable[[QuerySet[Any], datetime], object]
+) -> list[Kind]:
+    """The same in the archive, where rows of a run that is erased may be, or be on their way to."""
+    return [
+        Kind(lambda run, rows=rows: rows._default_manager.filter(full, run=run), empty, rows)
+        for rows in (hot, COLD[hot])
+    ]
+
+
 KINDS = (
-    Kind(_full_checkpoints, _empty_checkpoints, Checkpoint),
-    Kind(_full_entries, _empty_entries, LedgerEntry),
-    Kind(
-        lambda run: Remark.objects.filter(run=run).exclude(body=ERASED),
-        lambda rows, _now: rows.update(body=ERASED),
-        Remark,
-    ),
-    Kind(
-        lambda run: Signal.objects.filter(run=run).exclude(payload=""),
-        lambda rows, _now: rows.update(payload=""),
-        Signal,
-    ),
+    *_kinds(Checkpoint, FULL_CHECKPOINT, _empty_checkpoints),
+    *_kinds(LedgerEntry, FULL_ENTRY, _empty_entries),
+    *_kinds(Remark, ~Q(body=ERASED), lambda rows, _now: rows.update(body=ERASED)),
+    *_kinds(Signal, ~Q(payload=""), lambda rows, _now: rows.update(payload="")),
     Kind(lambda run: LiveText.objects.filter(run=run), lambda rows, _now: rows.delete(), LiveText),
     Kind(lambda run: BlobUse.objects.filter(run=run), _let_go, BlobUse),
 )

@@ -75,4 +75,5 @@ def entry_of(row: LedgerEntry) -> Entry:
         decided_by=row.decided_by.key if row.decided_by_id else None,
         compensation=row.compensation,
         compensates=row.compensates_id,
+        aside=row.aside,
     )

@@ -28,7 +28,6 @@ from runs.engine.emptying import Emptying, is_left, some_of_others
 from runs.engine.portion import Portion
 from runs.engine.telling import tell_all
 from runs.errors import Conflict, told
-from runs.models.checkpoint import Checkpoint
 from runs.models.entry import IN_DOUBT, LedgerEntry
 from runs.models.run import Run
 from runs.models.statuses import LIVE
@@ -161,7 +160,7 @@ def _seal(run: Run) -> bool:
 
 
 def _many(run: Run) -> tuple[str, int, int]:
-    return run.head, Checkpoint.objects.filter(run=run).count(), LedgerEntry.objects.filter(run=run).count()
+    return run.head, run.checkpoints.count(), run.entries.count()
 
 
 def rest_of(run: Run) -> str:
@@ -173,13 +172,13 @@ def rest_of(run: Run) -> str:
         moment(run.finished_at), stone.by, stone.reason, moment(stone.at),
     ]  # fmt: skip
     digest.update(codec.encode(words).encode())
-    links = Checkpoint.objects.filter(run=run).order_by("seq").values_list(
+    links = run.checkpoints.order_by("seq").values_list(
         "seq", "kind", "step", "node", "status", "version", "attempt", "fence", "actor", "reason", "at", "entries",
         "body_digest", "digest",
     )  # fmt: skip
     for link in links.iterator(chunk_size=2_000):
         digest.update(_line(link))
-    entries = LedgerEntry.objects.filter(run=run).order_by("pk").values_list(
+    entries = run.entries.order_by("pk").values_list(
         "step", "key", "kind", "name", "status", "request_digest", "idempotency_key", "answered_by", "answered_at",
         "approved_digest", "approval_head",
     )  # fmt: skip

@@ -6,6 +6,7 @@ from django.db import transaction
 from django.utils.translation import gettext_lazy as _
 
 from runs.errors import Conflict, told
+from runs.models.archived import everywhere
 from runs.models.remark import Remark
 from runs.models.run import Run
 from runs.models.tombstone import Tombstone
@@ -39,4 +40,4 @@ def hold(run: Run) -> Remark | None:
     is_kept = run.kept if run.root == run.pk else Run.objects.filter(pk=run.root, kept=True).exists()
     if not is_kept:
         return None
-    return Remark.objects.filter(run=run.root, kind=KEPT).order_by("-pk").first()
+    return everywhere(Remark).filter(run=run.root, kind=KEPT).order_by("-pk").first()

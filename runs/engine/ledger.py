@@ -25,6 +25,7 @@ from runs.engine.entry_rows import entry_of
 from runs.engine.lease import Lease
 from runs.engine.meanwhile import RowMeanwhile
 from runs.engine.waiting import look_at_wait
+from runs.models.archived import everywhere
 from runs.models.entry import LedgerEntry
 from runs.models.remark import Remark
 from runs.models.run import Run
@@ -178,10 +179,13 @@ class RowLedger(RowActs, RowChildren, RowMeanwhile):
         return young and self.lease.covers(margin)
 
     def holder(self, idempotency_key: str) -> tuple[str, Entry] | None:
-        holders = LedgerEntry.objects.select_related("decided_by").filter(idempotency_key=idempotency_key)
-        row = durably_or_lost(holders.first)
+        """Whoever has it, also in the archive."""
+        everyone = everywhere(LedgerEntry)
+        row = durably_or_lost(everyone.filter(idempotency_key=idempotency_key).first)
         if row is None:
             return None
+        if row.decided_by_id is not None:
+            row.decided_by = durably_or_lost(everyone.filter(pk=row.decided_by_id).first)
         entry = entry_of(row)
         if row.decided_by is not None:
             proposed = row.decided_by.request_value()["payload"]

@@ -119,7 +119,7 @@ def _target(run: Run) -> Graph:
 
 
 def _worked_out(run: Run, graph: Graph) -> tuple[Change, str]:
-    state = StoredState.load(run.pk, run.seq)
+    state = StoredState.load(run.pk, run.seq, live=True)
     try:
         tree, node = migration.migrated(graph, run.version, state.tree, run.node)
         return durably(lambda: state.change(tree)), node

@@ -1,4 +1,8 @@
-"""What triggers let pass: of an append-only row only its erasure, in its erasable columns, under a tombstone."""
+"""What triggers let pass of rows that are never changed or removed.
+
+Their erasure, in their erasable columns, under a tombstone; and their move to the archive, under an Archival: what is
+inserted there stands here, and what is deleted here stands there, the same in every column.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,7 @@ from dataclasses import dataclass
 
 from runs.models.tombstone import ERASED
 
-TOMBSTONES = "runs_tombstone"
-SAID_AT_ITS_END = ("erased_at", "rest", "go_on_at")
+TOMBSTONES, ARCHIVALS = "runs_tombstone", "runs_archival"
 
 EMPTY = "''"
 MARKED = f"'{ERASED}'"  # in place of a text that a digest covers
@@ -32,12 +35,16 @@ class Erasable:
         return " AND ".join([being_erased(self.run), kept, *erased])
 
 
+@dataclass(frozen=True, slots=True)
 class Sealed:
-    """A tombstone: what it says at its end is written once."""
+    """What begins and ends, and is then final. What it says at its end is written once; `ended` is when that was."""
+
+    ended: str
+    said_at_its_end: tuple[str, ...]
 
     def passes(self, vendor: str, columns: Sequence[str]) -> str:
-        kept = same(vendor, [name for name in columns if name not in SAID_AT_ITS_END])
-        return f"OLD.erased_at IS NULL AND {kept}"
+        kept = same(vendor, [name for name in columns if name not in self.said_at_its_end])
+        return f'OLD."{self.ended}" IS NULL AND {kept}'
 
 
 def being_erased(run: str) -> str:
@@ -48,12 +55,26 @@ def has_tombstone(run: str) -> str:
     return f"EXISTS (SELECT 1 FROM {TOMBSTONES} t WHERE t.run_id = {run})"
 
 
-def same(vendor: str, columns: Sequence[str]) -> str:
+def is_moved(vendor: str, row: str, other: str, columns: Sequence[str]) -> str:
+    """`row` is OLD or NEW, of a run that is being archived; and its like stands in the other table."""
+    under_way = f"SELECT 1 FROM {ARCHIVALS} a WHERE a.run_id = {row}.run_id AND a.archived_at IS NULL"
+    like_it = same(vendor, columns, "o", row)
+    return f"EXISTS ({under_way}) AND EXISTS (SELECT 1 FROM {other} o WHERE o.id = {row}.id AND {like_it})"
+
+
+def has_archival(run: str) -> str:
+    return f"EXISTS (SELECT 1 FROM {ARCHIVALS} a WHERE a.run_id = {run})"
+
+
+def same(vendor: str, columns: Sequence[str], one: str = "NEW", other: str = "OLD") -> str:
     equals = "IS" if vendor == "sqlite" else "IS NOT DISTINCT FROM"
-    return " AND ".join(f'NEW."{name}" {equals} OLD."{name}"' for name in columns)
+    return " AND ".join(f'{one}."{name}" {equals} {other}."{name}"' for name in columns)
 
 
 CHECKPOINT = Erasable({"body": EMPTY, "salt": "", "reason": MARKED})
 REMARK = Erasable({"body": MARKED})
 ENTRY = Erasable({"request": EMPTY})
 SIGNAL = Erasable({"payload": EMPTY})
+ARCHIVED_ENTRY = Erasable({"request": EMPTY, "result": EMPTY, "error": EMPTY})
+TOMBSTONE = Sealed("erased_at", ("erased_at", "rest", "go_on_at"))
+ARCHIVAL = Sealed("archived_at", ("archived_at", "go_on_at"))

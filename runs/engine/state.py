@@ -14,9 +14,14 @@ from runs.models.checkpoint import Checkpoint
 from runs.secrets import guard
 
 BODIES = (
-    "SELECT seq, snapshot, body FROM runs_checkpoint WHERE run_id = %s AND seq <= %s AND seq >= COALESCE(("
-    "SELECT MAX(seq) FROM runs_checkpoint WHERE run_id = %s AND seq <= %s AND snapshot), 0)"
+    "SELECT seq, snapshot, body FROM {table} WHERE run_id = %s AND seq <= %s AND seq >= COALESCE(("
+    "SELECT seq FROM {table} WHERE run_id = %s AND seq <= %s AND snapshot ORDER BY seq DESC LIMIT 1), 0)"
     " AND body <> '' ORDER BY seq"
+)
+OF_A_LIVE_RUN = BODIES.format(table="runs_checkpoint")
+NARROW = "SELECT run_id, seq, snapshot, body FROM"
+OF_ANY_RUN = BODIES.format(
+    table=f"({NARROW} runs_checkpoint UNION ALL {NARROW} runs_archivedcheckpoint) AS checkpoints"
 )
 
 
@@ -44,10 +49,13 @@ class StoredState:
         self.blob_bytes, self.limit = conf.blob_bytes, conf.value_limit_bytes
 
     @classmethod
-    def load(cls, run_id: Any, seq: int) -> StoredState:
-        """The state at a checkpoint, in one query (and the blobs). Raises CodecError for what cannot be read."""
+    def load(cls, run_id: Any, seq: int, *, live: bool = False) -> StoredState:
+        """The state at a checkpoint, in one query (and the blobs). Raises CodecError for what cannot be read.
+
+        `live`: the run cannot be archived, so that the archive need not be looked into.
+        """
         state = cls(run_id)
-        bodies = _bodies(run_id, seq)
+        bodies = _bodies(OF_A_LIVE_RUN if live else OF_ANY_RUN, run_id, seq)
         if not bodies or not bodies[0][1]:
             raise CodecError("$", f"run {run_id} has no snapshot at or before checkpoint {seq}")
         base = codec.decode(bodies[0][2])
@@ -149,10 +157,10 @@ def _tree(run_id: str, snapshot: str, *patches: str) -> Any:
     return blobs.load_tree(run_id, stored) if has_blobs else stored
 
 
-def _bodies(run_id: Any, seq: int) -> list[tuple[int, bool, str]]:
+def _bodies(statement: str, run_id: Any, seq: int) -> list[tuple[int, bool, str]]:
     from django.db import connection
 
     key = run_id if connection.vendor == "postgresql" else run_id.hex
     with connection.cursor() as cursor:
-        cursor.execute(BODIES, [key, seq, key, seq])
+        cursor.execute(statement, [key, seq, key, seq])
         return [(row[0], bool(row[1]), row[2]) for row in cursor.fetchall()]

@@ -26,6 +26,7 @@ from runs.engine.announce import announce
 from runs.engine.boundaries import boundary
 from runs.engine.durably import durably
 from runs.engine.portion import Portion
+from runs.models.checkpoint import Checkpoint
 from runs.models.entry import CHILD, DONE, OPEN, LedgerEntry, wake
 from runs.models.fan_out import FanOut
 from runs.models.run import Run
@@ -138,13 +139,19 @@ def _count(fan_out: FanOut, ended: list[Run], parent: Run, now: datetime) -> int
 
 
 def end_of(child: Run) -> dict[str, str]:
-    """What its parent is told. The final state is not in it: it stands in the child's own rows, under its head."""
+    """What its parent is told, also of a child that was repaired since. The final state is not in it: it stands in the
+    child's own rows, under its head.
+    """
+    kind, error, head = child.error_kind, child.error, child.head
+    if child.told_kind:
+        first = Checkpoint.objects.filter(run=child, kind="fail").order_by("seq")
+        kind, (error, head) = child.told_kind, first.values_list("reason", "digest")[0]
     return {
         "run": str(child.pk),
         "status": child.told,
-        "error_kind": child.error_kind,
-        "error": child.error if child.told == FAILED else "",
-        "head": child.head,
+        "error_kind": kind if child.told == FAILED else "",
+        "error": error if child.told == FAILED else "",
+        "head": head,
     }
 
 

@@ -19,7 +19,9 @@ from runs.models.statuses import may_follow
 from runs.secrets import guard
 
 START = "start"
+FORK = "fork"  # in place of it, of a run that begins where another one stood
 SETTLE = "settle"  # of what an ended run left in doubt: its status stays
+CLOSE = "close"  # an operator puts a failed run aside: so does this
 
 
 def move(
@@ -46,7 +48,7 @@ def move(
         return first
     if "error" in changes:
         changes["error"] = guard().redact(changes["error"])
-    if kind != SETTLE and not may_follow(run.status, after):
+    if kind not in (SETTLE, CLOSE) and not may_follow(run.status, after):
         raise Conflict(
             told(
                 _("Run %(run)s is %(status)s; it cannot become %(after)s."),
@@ -84,12 +86,20 @@ def move(
     return Checkpoint.objects.create(run=run, **_columns(link))
 
 
-def begun(run: Run, now: datetime, actor: str, reason: str, body: str) -> Checkpoint:
+def begun(
+    run: Run,
+    now: datetime,
+    actor: str,
+    reason: str,
+    body: str,
+    kind: str = START,
+    lines: Iterable[list[object]] = (),
+) -> Checkpoint:
     """The first checkpoint of a new run, which names it as its head. Neither is saved."""
     link = Link(
         run=str(run.id),
         seq=run.seq,
-        kind=START,
+        kind=kind,
         step=run.step,
         node=run.node,
         status=run.status,
@@ -103,7 +113,7 @@ def begun(run: Run, now: datetime, actor: str, reason: str, body: str) -> Checkp
         snapshot=True,
         salt=os.urandom(SALT_BYTES),
         before="",
-        entries="[]",
+        entries=codec.encode(list(lines)),
     ).seal()
     run.head = link.digest
     return Checkpoint(run=run, **_columns(link))

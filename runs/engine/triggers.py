@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from runs.engine import passages
-from runs.engine.passages import TOMBSTONES, Erasable, Sealed
+from runs.engine import archive_triggers, passages
+from runs.engine.passages import ARCHIVALS, TOMBSTONES, Erasable, Sealed
 
 # tables whose rows may be inserted and never changed or removed; and the one change of them that passes, if any
 TABLES: dict[str, Erasable | Sealed | None] = {
     "runs_checkpoint": passages.CHECKPOINT,
     "runs_remark": passages.REMARK,
-    TOMBSTONES: Sealed(),
+    TOMBSTONES: passages.TOMBSTONE,
+    ARCHIVALS: passages.ARCHIVAL,
+    "runs_archivedcheckpoint": passages.CHECKPOINT,
+    "runs_archivedremark": passages.REMARK,
+    "runs_archivedentry": passages.ARCHIVED_ENTRY,
+    "runs_archivedsignal": passages.SIGNAL,
 }
 
 GATE = "runs_gated_call_is_what_was_approved"
@@ -59,7 +66,10 @@ def install(using: str = "default", **_: object) -> None:
             for statement in _mailbox(connection.vendor, erased):
                 cursor.execute(statement)
         if erased:
-            for statement in _closed(connection.vendor):
+            for statement in _closed(connection.vendor, ARCHIVALS in present):
+                cursor.execute(statement)
+        if ARCHIVALS in present:
+            for statement in archive_triggers.statements(connection.vendor, partial(_columns, connection)):
                 cursor.execute(statement)
 
 
@@ -75,6 +85,9 @@ def remove(using: str = "default") -> None:
                     cursor.execute(f"DROP TRIGGER IF EXISTS {name}")
                 else:
                     cursor.execute(f"DROP TRIGGER IF EXISTS {name} ON {table}")
+        if ARCHIVALS in present:
+            for statement in archive_triggers.drops(connection.vendor):
+                cursor.execute(statement)
 
 
 def missing(using: str = "default") -> list[str]:
@@ -96,6 +109,8 @@ def missing(using: str = "default") -> list[str]:
         wanted.add(MAILBOX)
     if TOMBSTONES in present:
         wanted |= {ENDED, *CLOSED.values()}
+    if ARCHIVALS in present:
+        wanted |= archive_triggers.names()
     if connection.vendor == "postgresql":
         wanted |= set(_rules())
     return sorted(wanted - found)
@@ -117,12 +132,13 @@ def _rules() -> list[str]:
 
 
 def _passage(connection: BaseDatabaseWrapper, table: str) -> str:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT * FROM {table} WHERE 1 = 0"
-        )  # Django's own way parses the table's SQL each time
-        columns = [name for name, *_ in cursor.description]
-    return TABLES[table].passes(connection.vendor, columns)
+    return TABLES[table].passes(connection.vendor, _columns(connection, table))
+
+
+def _columns(connection: BaseDatabaseWrapper, table: str) -> list[str]:
+    with connection.cursor() as cursor:  # Django's own way parses the table's SQL each time
+        cursor.execute(f"SELECT * FROM {table} WHERE 1 = 0")
+        return [name for name, *_ in cursor.description]
 
 
 def _append_only(vendor: str, table: str, passage: str) -> list[str]:
@@ -204,12 +220,17 @@ def _mailbox(vendor: str, erased: bool) -> list[str]:
     )
 
 
-def _closed(vendor: str) -> list[str]:
-    """An erased run stays ended, and nothing is added to it: also not by a worker that comes late."""
+def _closed(vendor: str, archived: bool) -> list[str]:
+    """An erased run stays ended, and nothing is added to it: also not by a worker that comes late.
+
+    `archived`: one in the archive stays ended as well.
+    """
     over = "OLD.status IN ('completed', 'failed', 'cancelled')"
     back = f"{over} AND {_changed(vendor, ('status',))}"
-    here = f"NOT {passages.has_tombstone('NEW.root')}"
-    statements = _refused(vendor, ENDED, "runs_run", ("status",), back, "the run was erased", here)
+    here, words = f"NOT {passages.has_tombstone('NEW.root')}", "the run was erased"
+    if archived:
+        here, words = f"{here} AND NOT {passages.has_archival('NEW.root')}", f"{words}, or is archived"
+    statements = _refused(vendor, ENDED, "runs_run", ("status",), back, words, here)
     for table, name in CLOSED.items():
         if vendor == "sqlite":
             statements += [

@@ -32,14 +32,14 @@ def also(first_bad: Callable[[Run], str | None]) -> None:
 
 def first_bad_row(run: Run) -> str | None:
     """Which row of the run does not hold and why, or None when all of it does."""
-    links = list(Checkpoint.objects.filter(run=run).order_by("seq"))
+    links = list(run.checkpoints.order_by("seq"))
     stone = Tombstone.objects.filter(run=run).first()
     if stone is not None and (bad := _of_tombstone(run, stone)):
         return bad
     if stone is not None:
         bad = _of_chain(run, links, erased=True)
         return bad or next((found for check in _also if (found := check(run)) is not None), None)
-    entries = list(LedgerEntry.objects.filter(run=run).order_by("id"))
+    entries = list(run.entries.order_by("id"))
     bad = _of_chain(run, links) or _of_ledger(run, links, entries)
     return bad or next((found for check in _also if (found := check(run)) is not None), None)
 
@@ -113,7 +113,7 @@ def _link(row: Checkpoint, before: str, body_digest: str | None) -> Link:
 def _of_ledger(run: Run, links: list[Checkpoint], entries: list[LedgerEntry]) -> str | None:
     """Each entry against the last list that names it; a list that names an entry which is gone is a fault as well."""
     named: dict[tuple[int, str], tuple[int, list[object]]] = {}
-    done = 0
+    done = links[0].step if links else 0  # a fork goes on counting
     for link in links:
         step = done + 1  # the one in progress, also where the checkpoint leaves it
         done = link.step

@@ -1,5 +1,12 @@
 """Rows, and every verb on them."""
 
+from runs.models.archival import Archival, ArchiveRound
+from runs.models.archived import (
+    ArchivedCheckpoint,
+    ArchivedEntry,
+    ArchivedRemark,
+    ArchivedSignal,
+)
 from runs.models.blob import Blob, BlobUse
 from runs.models.checkpoint import Checkpoint
 from runs.models.entry import LedgerEntry
@@ -16,6 +23,12 @@ from runs.models.untold_end import UntoldEnd
 from runs.models.worker import GraphVersion, Worker
 
 __all__ = [
+    "Archival",
+    "ArchiveRound",
+    "ArchivedCheckpoint",
+    "ArchivedEntry",
+    "ArchivedRemark",
+    "ArchivedSignal",
     "Blob",
     "BlobUse",
     "Checkpoint",

@@ -20,6 +20,9 @@ KINDS = (
     "migrate",
     "compensate",
     "settle",
+    "repair",
+    "close",
+    "fork",
 )
 
 
@@ -27,7 +30,12 @@ class Checkpoint(models.Model):
     # Without a constraint: a checkpoint is inserted by the statement that moves its run, or under the run's lock, and
     # no run is deleted while it has one. The database's own look would cost a tenth of each step.
     run = models.ForeignKey(
-        "runs.Run", on_delete=models.PROTECT, related_name="checkpoints", db_index=False, db_constraint=False
+        "runs.Run",
+        on_delete=models.PROTECT,
+        related_name="hot_checkpoints",
+        related_query_name="checkpoints",
+        db_index=False,
+        db_constraint=False,
     )
     seq = models.IntegerField()
     kind = models.CharField(max_length=12)

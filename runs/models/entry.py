@@ -48,7 +48,13 @@ class LedgerEntryQuerySet(models.QuerySet["LedgerEntry"]):
 
 
 class LedgerEntry(models.Model):
-    run = models.ForeignKey("runs.Run", on_delete=models.PROTECT, related_name="entries", db_index=False)
+    run = models.ForeignKey(
+        "runs.Run",
+        on_delete=models.PROTECT,
+        related_name="hot_entries",
+        related_query_name="entries",
+        db_index=False,
+    )
     step = models.IntegerField(help_text="The step in progress when it was asked: Run.step + 1.")
     key = models.CharField(max_length=200, help_text="As written, {run_id} unresolved.")
     kind = models.CharField(max_length=10)
@@ -108,6 +114,15 @@ class LedgerEntry(models.Model):
         related_name="awaited_by",
         db_index=False,
         help_text="The run whose end answers it; a fan-out has many and names none.",
+    )
+
+    aside = models.BooleanField(
+        default=False, db_default=False, help_text="By a repair: asked again, it is a new entry."
+    )
+    copied_from = models.BigIntegerField(
+        null=True,
+        blank=True,
+        help_text="In a fork: the id of the entry that it repeats, of the run it is from.",
     )
 
     objects = LedgerEntryQuerySet.as_manager()

@@ -17,8 +17,9 @@ from runs.core.rate import Window
 from runs.core.words import is_storable
 from runs.engine import clock
 from runs.errors import Conflict, Invalid, Missing, joined, told
+from runs.models.repairs import LONGEST_REASON
 from runs.models.rules import not_blank
-from runs.models.run import LONGEST_LANE, LONGEST_REASON, Run, RunQuerySet
+from runs.models.run import LONGEST_LANE, Run, RunQuerySet
 from runs.models.statuses import CREATED, RUNNING
 
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)

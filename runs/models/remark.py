@@ -6,9 +6,17 @@ from django.db import models
 
 
 class Remark(models.Model):
-    run = models.ForeignKey("runs.Run", on_delete=models.PROTECT, related_name="remarks")
+    run = models.ForeignKey(
+        "runs.Run", on_delete=models.PROTECT, related_name="hot_remarks", related_query_name="remarks"
+    )
+    # Without a constraint: an entry is moved to the archive and never removed, and evidence may come after that.
     entry = models.ForeignKey(
-        "runs.LedgerEntry", null=True, blank=True, on_delete=models.PROTECT, related_name="remarks"
+        "runs.LedgerEntry",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_constraint=False,
     )
     kind = models.CharField(max_length=20, help_text="late_result, other_request")
     worker = models.CharField(max_length=120, blank=True, default="")

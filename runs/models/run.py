@@ -10,27 +10,27 @@ from django.db import models, transaction
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from runs import secrets
 from runs.engine.ids import uuid7
-from runs.errors import Invalid, told
+from runs.models.reading import Reading
+from runs.models.repairs import Repairs, refuse_unfit
 from runs.models.rules import Rule, not_blank
 from runs.models.run_rows import RunQuerySet
 from runs.models.statuses import CANCELLED, ENDED, FAILED, STATUSES
 
 if TYPE_CHECKING:
-    from django.utils.functional import Promise
+    from datetime import datetime
 
+    from runs.models.archival import Archival
     from runs.models.checkpoint import Checkpoint
     from runs.models.remark import Remark
     from runs.models.signal import Signal
     from runs.models.tombstone import Tombstone
 
-LONGEST_REASON = 10_000
 LONGEST_LANE = 100
 PRIORITIES = ((0, "urgent"), (1, "high"), (2, "normal"), (3, "low"))
 
 
-class Run(models.Model):
+class Run(Repairs, Reading, models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     graph = models.CharField(max_length=100)
     version = models.IntegerField()
@@ -81,6 +81,17 @@ class Run(models.Model):
         default="",
         help_text="The status that its parent was told, once, after its end.",
     )
+    told_kind = models.CharField(
+        max_length=12,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The error kind that its parent was told, once it was repaired afterwards.",
+    )
+    origin = models.UUIDField(null=True, blank=True, help_text="The run that it is a fork of.")
+    origin_seq = models.IntegerField(
+        null=True, blank=True, help_text="The checkpoint of that run with which it began."
+    )
     cascade_at = models.DateTimeField(
         null=True, blank=True, help_text="It has ended: when to go on cancelling what it leaves behind."
     )
@@ -102,6 +113,9 @@ class Run(models.Model):
     closed_at = models.DateTimeField(null=True, blank=True)
     kept = models.BooleanField(
         default=False, help_text="At the top of a family: it is neither erased nor archived."
+    )
+    archived_at = models.DateTimeField(
+        null=True, blank=True, help_text="Since when its rows are in the archive, or on their way there."
     )
 
     objects = RunQuerySet.as_manager()
@@ -152,9 +166,16 @@ class Run(models.Model):
             ),
             models.Index(fields=["graph", "-id"], name="run_of_graph"),  # the list of one graph, newest first
             models.Index(fields=["root"], name="run_of_family"),
+            models.Index(fields=["origin"], condition=Q(origin__isnull=False), name="run_forks"),
             models.Index(fields=["status", "-id"], name="run_by_status"),  # the list by status, and Repair
             # the chore: what ended runs leave behind
             models.Index(fields=["cascade_at"], condition=Q(cascade_at__isnull=False), name="run_to_cascade"),
+            # the chore: families that ended long ago, in order of their end
+            models.Index(
+                fields=["finished_at", "id"],
+                condition=Q(finished_at__isnull=False, parent=None, archived_at=None),
+                name="run_to_archive",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -212,7 +233,7 @@ class Run(models.Model):
         """
         from runs.engine import migrating
 
-        _refuse_unfit(reason, _("Say why the run is migrated."))
+        refuse_unfit(reason, _("Say why the run is migrated."))
         checkpoint = migrating.migrate(self.pk, by, reason)
         self.refresh_from_db()
         return checkpoint
@@ -220,14 +241,15 @@ class Run(models.Model):
     def cancel(self, by: str, reason: str, compensate: bool = False) -> Checkpoint:
         """End the run now, whoever drives it: the fence is raised, open questions close, an open write is in doubt.
 
+        A failed one as well, which then waits for no repair any more.
         Its children are cancelled as well, unless they are detached: many of them soon after, by workers. With
         `compensate` workers first undo what it did, as its tools declare, and then it is cancelled. Cancelled
         without it while that goes on, it ends at once, and the rest stays done. Raises Invalid for a reason that is
-        missing or may not be stored, Conflict when the run has ended or is undoing what it did already.
+        missing or may not be stored, Conflict when the run has ended otherwise or is undoing what it did already.
         """
         from runs.engine import cancelling
 
-        _refuse_unfit(reason, _("Say why the run is cancelled."))
+        refuse_unfit(reason, _("Say why the run is cancelled."))
         checkpoint = cancelling.cancel(self.pk, by, reason, compensate)
         self.refresh_from_db()
         return checkpoint
@@ -239,14 +261,14 @@ class Run(models.Model):
         """
         from runs.engine import keeping
 
-        _refuse_unfit(reason, _("Say why the run is kept."))
+        refuse_unfit(reason, _("Say why the run is kept."))
         return keeping.keep(self, True, reason, by)
 
     def release_keep(self, reason: str, by: str) -> Remark:
         """The family may be erased and archived again. Raises Invalid, and Conflict when it is not kept."""
         from runs.engine import keeping
 
-        _refuse_unfit(reason, _("Say why the run is no longer kept."))
+        refuse_unfit(reason, _("Say why the run is no longer kept."))
         return keeping.keep(self, False, reason, by)
 
     def erase(self, reason: str, by: str) -> Tombstone:
@@ -259,19 +281,21 @@ class Run(models.Model):
         """
         from runs.engine import erasing
 
-        _refuse_unfit(reason, _("Say why the run is erased."))
+        refuse_unfit(reason, _("Say why the run is erased."))
         return erasing.erase(self, reason, by)
 
+    def archive(self, reason: str, by: str, ended_by: datetime | None = None) -> Archival:
+        """Move the rows of the run's family out of the tables in which live runs are; they are read as before.
 
-def _refuse_unfit(reason: str, wanted: str | Promise) -> None:
-    """Raises Invalid for a reason that may not be stored, and with what is `wanted` where it is blank."""
-    if not reason.strip():
-        raise Invalid(wanted, {"reason": [wanted]})
-    if len(reason) > LONGEST_REASON:
-        said = told(
-            _("Too long: %(count)s characters, %(most)s are the most."),
-            count=len(reason),
-            most=LONGEST_REASON,
-        )
-        raise Invalid(f"reason: {said}", {"reason": [said]})
-    secrets.refuse(reason, "reason")
+        The whole family, from its top, and for good. Once begun it is gone through with, as an erasure is:
+        `Archival.archived_at` tells when nothing was left to move. Archived again, it returns the row that is there.
+        Raises Invalid for a reason that is missing or may not be stored, Conflict where the family is kept or erased,
+        or a run of it has not ended, or later than `ended_by`, holds an effect in doubt, or has failed and is neither
+        repaired nor closed.
+        """
+        from runs.engine import archiving
+
+        refuse_unfit(reason, _("Say why the run is archived."))
+        archival = archiving.archive(self, reason, by, ended_by)
+        self.refresh_from_db(fields=["archived_at"])
+        return archival

@@ -36,6 +36,16 @@ class RunQuerySet(models.QuerySet["Run"]):
             raise Missing(f"There is no run {run_id}.") from None
         return run, clock.now()
 
+    def lock_with_family(self, run_id: uuid.UUID) -> tuple[Run, datetime]:
+        """The same for what brings an ended run back: the top of its family and its parent are locked before it.
+
+        Whoever erases or archives a family locks its top, and whoever ends the children of a run that run.
+        """
+        for above in dict.fromkeys(self.filter(pk=run_id).values_list("root", "parent").first() or ()):
+            if above not in (None, run_id):
+                self.select_for_update(of=("self",)).get(pk=above)
+        return self.lock(run_id)
+
     def named(self, name: str) -> Run:
         """By id, or by the last digits of it that people see. Raises Missing, or Conflict when several fit."""
         digits = name.replace("-", "").lower()

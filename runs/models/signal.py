@@ -36,7 +36,13 @@ class SignalQuerySet(models.QuerySet["Signal"]):
 
 
 class Signal(models.Model):
-    run = models.ForeignKey("runs.Run", on_delete=models.PROTECT, related_name="signals", db_index=False)
+    run = models.ForeignKey(
+        "runs.Run",
+        on_delete=models.PROTECT,
+        related_name="hot_signals",
+        related_query_name="signals",
+        db_index=False,
+    )
     name = models.CharField(max_length=LONGEST_NAME)
     payload = models.TextField(default="null")
     key = models.CharField(max_length=LONGEST_KEY, null=True, blank=True, help_text="Accepted once under it.")
@@ -92,7 +98,7 @@ class Letter:
 
     def earlier(self, run: Run) -> Signal | None:
         """The signal that was accepted under this key. Raises Conflict if that was another one."""
-        if self.key is None or (there := Signal.objects.filter(run=run, key=self.key).first()) is None:
+        if self.key is None or (there := run.signals.filter(key=self.key).first()) is None:
             return None
         if there.name != self.name or blobs.load_text(run.pk, there.payload, self.name) != self.text:
             raise Conflict(

@@ -13,14 +13,24 @@ from runs.core.errors import DurableError
 from runs.engine.holding import Held, held, wants_worker
 from runs.engine.keeping import hold
 from runs.engine.state import StoredState
-from runs.models import Blob, Checkpoint, GraphStop, GraphVersion, LedgerEntry, Remark, Run, Tombstone
+from runs.models import (
+    Archival,
+    Blob,
+    Checkpoint,
+    GraphStop,
+    GraphVersion,
+    LedgerEntry,
+    Remark,
+    Run,
+    Tombstone,
+)
 from runs.pages import asking, elsewhere, plain, sentences, undoing, words
 from runs.pages.cost import NAME, spent
 from runs.pages.differences import ABSENT
 from runs.pages.lines import Line, lines
 from runs.pages.mailbox import Mail, mailbox
 from runs.pages.pictures import Picture, draw
-from runs.pages.rows import HEAVY, shown, title
+from runs.pages.rows import HEAVY, refer, shown, title
 from runs.pages.story import Story, tell
 from runs.pages.timeline import Timeline, lay_out
 
@@ -88,13 +98,19 @@ class RunPage:
 
     @cached_property
     def entries(self) -> list[LedgerEntry]:
-        """The latest ones, newest first."""
-        rows = (
-            self.run.entries.order_by("-step", "-pk")
-            .select_related("decided_by", "compensates")
-            .prefetch_related("remarks")
-        )
-        return list(rows[:ENTRIES_SHOWN])
+        """The latest ones, newest first, with those that they refer to."""
+        found = list(self.run.entries.order_by("-step", "-pk")[:ENTRIES_SHOWN])
+        refer(found, "decided_by", "compensates", among=found)
+        return found
+
+    @cached_property
+    def _remarks(self) -> dict[int | None, list[Remark]]:
+        """Of each entry that is shown, in order."""
+        found: dict[int | None, list[Remark]] = {}
+        shown = [entry.pk for entry in self.entries]
+        for remark in self.run.remarks.filter(entry__in=shown).order_by("pk") if shown else ():
+            found.setdefault(remark.entry_id, []).append(remark)
+        return found
 
     @cached_property
     def story(self) -> Story:
@@ -138,6 +154,11 @@ class RunPage:
     def tombstone(self) -> Tombstone | None:
         """Of a run that was erased, or is being erased."""
         return getattr(self.run, "tombstone", None)
+
+    @property
+    def archival(self) -> Archival | None:
+        """Of a run that is archived, or on its way there."""
+        return getattr(self.run, "archival", None)
 
     @cached_property
     def hold(self) -> Remark | None:
@@ -259,7 +280,7 @@ class RunPage:
 
     @cached_property
     def mailbox(self) -> list[Mail]:
-        return mailbox(self.run)
+        return mailbox(self.run, self.entries)
 
     @property
     def undelivered(self) -> bool:
@@ -285,7 +306,7 @@ class RunPage:
             words.pretty(plain.stored(entry.result)) if entry.result is not None else "",
             words.span(end - entry.opened_at) if end is not None else "",
             plain.actor(entry.answered_by),
-            list(entry.remarks.all()),
+            self._remarks.get(entry.pk, []),
             open=entry.pk == self.entry,
             page=self._elsewhere.get(entry.pk, ""),
             undone_by=self._undone_by.get(entry.pk),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runs.models import Run, Signal
+from runs.models import LedgerEntry, Run, Signal
 from runs.pages import plain, words
+from runs.pages.rows import refer
 
 SIGNALS_SHOWN = 200
 
@@ -20,9 +22,10 @@ class Mail:
     by: str
 
 
-def mailbox(run: Run) -> list[Mail]:
-    """The latest signals, newest first."""
-    rows = run.signals.order_by("-pk").select_related("consumed_by")[:SIGNALS_SHOWN]
+def mailbox(run: Run, entries: Sequence[LedgerEntry] = ()) -> list[Mail]:
+    """The latest signals, newest first. `entries`: those of the run that are known already."""
+    rows = list(run.signals.order_by("-pk")[:SIGNALS_SHOWN])
+    refer(rows, "consumed_by", among=entries)
     return [_mail(run, signal) for signal in rows]
 
 

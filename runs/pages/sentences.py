@@ -139,7 +139,10 @@ def _failed(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now: 
     reason = clause(run.error) if run.error_kind != "poison" else ""  # it says the same again
     text = str(FAILURES.get(run.error_kind, _("Failed in %(node)s"))) % {"node": run.node}
     status = run.error_kind if run.error_kind in ("rejected", "expired") else run.status
-    return Sentence(f"{text}: {reason}" if reason else text, status, run.finished_at)
+    said = f"{text}: {reason}" if reason else text
+    if run.closed_at is not None and last is not None and last.kind == "close":
+        said = _("%(ended)s; closed by %(actor)s") % {"ended": said, "actor": actor(last.actor)}
+    return Sentence(said, status, run.finished_at)
 
 
 def _cancelled(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now: datetime) -> Sentence:
@@ -187,6 +190,7 @@ KINDS = {
     "compensate": gettext_lazy("begins to undo"),
     "fork": gettext_lazy("forked"),
     "settle": gettext_lazy("settled"),
+    "close": gettext_lazy("closed"),
 }
 
 
@@ -208,5 +212,8 @@ def happened(event: Checkpoint) -> str:
         "cancel": _("Cancelled by %(actor)s") % {"actor": actor(event.actor)},
         "migrate": _("Migrated by %(actor)s") % {"actor": actor(event.actor)},
         "settle": _("What was in doubt was settled by %(actor)s") % {"actor": actor(event.actor)},
+        "repair": _("Repaired by %(actor)s") % {"actor": actor(event.actor)},
+        "close": _("Closed by %(actor)s") % {"actor": actor(event.actor)},
+        "fork": _("Forked by %(actor)s") % {"actor": actor(event.actor)},
     }.get(event.kind, kind(event))
     return f"{said}: {reason}" if reason and event.kind != "lost" else said

@@ -16,11 +16,39 @@ if TYPE_CHECKING:
     from runs.models import Checkpoint, LedgerEntry, Run
 
 COMMITS = frozenset({"step", "complete"})
+LEAVE = frozenset({"migrate", "repair"})  # where they lead to another node
 RESTS = frozenset(
-    {"start", "wait", "retry", "pace", "lost", "hand_back", "compensate", "settle"}
+    {
+        "start",
+        "wait",
+        "retry",
+        "pace",
+        "lost",
+        "hand_back",
+        "compensate",
+        "settle",
+        "fail",
+        "cancel",
+        "repair",
+        "close",
+        "fork",
+    }  # fmt: skip
 )  # nobody works until the next checkpoint
 TOLD = frozenset(
-    {"lost", "retry", "pace", "hand_back", "fail", "cancel", "repair", "migrate", "compensate", "settle"}
+    {
+        "lost",
+        "retry",
+        "pace",
+        "hand_back",
+        "fail",
+        "cancel",
+        "repair",
+        "migrate",
+        "compensate",
+        "settle",
+        "close",
+        "fork",
+    }  # fmt: skip
 )  # what befell it
 
 
@@ -94,7 +122,8 @@ def tell(run: Run, checkpoints: Sequence[Checkpoint], entries: Sequence[LedgerEn
         if before is not None and before.kind in RESTS:
             idle.append((before.at, checkpoint.at))
         commits = checkpoint.kind in COMMITS
-        leaves = commits or checkpoint.kind == "migrate" and (before is None or checkpoint.step > before.step)
+        left = before is None or checkpoint.step > before.step
+        leaves = commits or checkpoint.kind in LEAVE and left
         if at is None and not (leaves and before is None):
             at = Step(checkpoint.step + (not leaves), checkpoint.node, begin)
             steps.append(at)

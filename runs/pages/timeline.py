@@ -25,6 +25,9 @@ EVENT_ICONS = {
     "migrate": "retrying",
     "compensate": "undo",
     "cancel": "cancelled",
+    "repair": "resume",
+    "close": "cancelled",
+    "fork": "child",
 }
 NOTE_ROOM = 30.0  # per cent that a note beside a bar needs
 

@@ -7,12 +7,13 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import Exists, OuterRef
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from runs import registry, sight
+from runs import sight
 from runs.engine import blobs, clock
 from runs.errors import Refusal
 from runs.models import Blob, Run
@@ -142,13 +143,15 @@ def _one(request: HttpRequest, run_id: UUID) -> dict[str, Any]:
 
 
 def _visible(request: HttpRequest, run_id: UUID) -> Run:
-    runs = Run.objects.visible_to(request.user).select_related("created_by", "on_behalf_of", "tombstone")
-    return get_object_or_404(runs, pk=run_id)
+    runs = Run.objects.visible_to(request.user).select_related(
+        "created_by", "on_behalf_of", "tombstone", "archival"
+    )
+    forks = Run.objects.filter(origin=OuterRef("pk"))
+    return get_object_or_404(runs.annotate(has_forks=Exists(forks)), pk=run_id)
 
 
 def _may_operate(request: HttpRequest, run: Run) -> bool:
-    groups = set(sight.group_names(request.user))
-    return request.user.has_perm("runs.repair") or run.graph in registry.operated_by(groups)
+    return sight.may_operate(request.user, run)
 
 
 def _number(request: HttpRequest, name: str) -> int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.protocol.archiving import Archiving
 from tests.protocol.erasing import Erasing
 from tests.protocol.exploring import explore
 from tests.protocol.families import Families
@@ -15,6 +16,7 @@ from tests.protocol.limits import Limits
 from tests.protocol.mailbox import Mailbox
 from tests.protocol.migrating import Migrating
 from tests.protocol.poison import Poison
+from tests.protocol.repairing import Repairing
 from tests.protocol.sending import Sending
 from tests.protocol.undoing import Undoing
 from tests.protocol.waits import Waits
@@ -46,6 +48,8 @@ HOLD = {
     "a limit of two, and three claimers": lambda: Limits(most=2, claimers=3, crash=2),
     "a rolling deploy": lambda: Migrating(crash=2, expire=3, deploy=4),
     "an erasure": lambda: Erasing(),
+    "an archiving and an erasure": lambda: Archiving(repair=2),
+    "repairs": lambda: Repairing(crash=2, cancel=2),
 }
 
 CAUGHT = {
@@ -127,6 +131,27 @@ CAUGHT = {
     "rows go before the tombstone": (lambda: Erasing("no_intent"), "no tombstone says why"),
     "it is sealed without a last look": (lambda: Erasing("seals_unseen"), "still tells"),
     "rows are added after the seal": (lambda: Erasing("late_rows"), "still tells"),
+    # archiving
+    "a run is looked at before the lock, and archived": (
+        lambda: Archiving("unlocked", keep=0),
+        "has lost rows",
+    ),
+    "an archived run comes back": (lambda: Archiving("comes_back"), "has lost rows"),
+    "a kept run is begun": (lambda: Archiving("kept"), "kept run was archived"),
+    "rows are moved before it is said": (lambda: Archiving("no_intent"), "nothing says why"),
+    "a row is inserted and deleted in two transactions": (lambda: Archiving("two_commits"), "a row twice"),
+    "a row is deleted before it is inserted": (lambda: Archiving("deletes_first"), "misses a row"),
+    "a row is moved as it was before it was emptied": (lambda: Archiving("copies_unlocked"), "still tells"),
+    "it is archived without a last look": (lambda: Archiving("closes_unseen"), "a row was left"),
+    "an eraser looks at the hot tables alone": (lambda: Archiving("hot_alone"), "still tells"),
+    # repairing
+    "what failed is not put aside": (lambda: Repairing("nothing_aside"), "stopped by what had failed"),
+    "what is done is put aside": (lambda: Repairing("done_aside"), "twice"),
+    "what is in doubt is put aside": (lambda: Repairing("doubt_ignored"), "twice"),
+    "settled before a repair while the call is under way": (lambda: Repairing("settled_early"), "twice"),
+    "neither a cancel nor a repair raises the fence": (lambda: Repairing("no_fence"), "has replaced is sent"),
+    "a run goes on from what was undone": (lambda: Repairing("after_undo"), "builds on what was undone"),
+    "due first, then put aside": (lambda: Repairing("two_commits"), "stopped by what had failed"),
     # poison
     "suspects share a process": (lambda: Poison("shares"), "healthy"),
     "deaths in company count": (lambda: Poison("all_count shares"), "healthy"),

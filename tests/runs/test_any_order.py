@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import transaction
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -24,13 +25,13 @@ from hypothesis.stateful import (
 )
 from pydantic import BaseModel
 
-from runs import END, Found, Graph, Retry, TimedOut, start, tool
+from runs import END, Found, Graph, Permanent, Retry, TimedOut, start, tool
 from runs.engine import boundaries, clock
 from runs.engine.claim import Claimer
 from runs.engine.drive import Drive
 from runs.engine.verify import first_bad_row
 from runs.errors import Conflict
-from runs.models import LedgerEntry, statuses
+from runs.models import LedgerEntry, Run, Signal, statuses
 from runs.testing.process import die, in_child
 from tests.amounts import THOROUGH
 from tests.runs.driving import answer, pass_call, pass_time, registered, undo
@@ -45,6 +46,11 @@ journal = Path()  # what the provider has done; it outlives whoever asked
 
 class Log(BaseModel):
     log: list[tuple[str, str, int, int | None]] = []
+
+
+def broken() -> Path:
+    """While this file is there, nothing can be posted."""
+    return journal.with_suffix(".broken")
 
 
 def posted() -> list[dict[str, str]]:
@@ -73,6 +79,8 @@ def take_down(arguments: dict[str, Any], idempotency_key: str) -> str:
     compensate=take_down,
 )
 def post(text: str, *, idempotency_key: str) -> str:
+    if broken().exists():
+        raise Permanent("no paper")
     with journal.open("a") as file:
         file.write(json.dumps({"key": idempotency_key, "text": text}) + "\n")
     return f"posted {text}"
@@ -109,6 +117,7 @@ class AnyOrder(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         journal.write_text("")
+        broken().unlink(missing_ok=True)
         self.run = start(machine, {})
         self.said: dict[int, tuple[str, int]] = {}  # by turn: the verdict that stands, and its payload
         self.words: list[int] = []
@@ -161,14 +170,21 @@ class AnyOrder(RuleBasedStateMachine):
     def answer(self, verdict: str, number: int, may_undo: bool) -> None:
         at = len(self.state()["log"])
         number = number if verdict == "edit" else at
-        answer(self.run, "go on", verdict, undo=UNDO_SECONDS if may_undo else 0, payload={"number": number})
+        answer(
+            self.run,
+            self.question().key,
+            verdict,
+            undo=UNDO_SECONDS if may_undo else 0,
+            payload={"number": number},
+        )
         self.said[at] = verdict, number
 
     @precondition(lambda self: len(self.state()["log"]) in self.said and not self.run.ended)
     @rule()
     def take_back(self) -> None:
         at = len(self.state()["log"])
-        entry = LedgerEntry.objects.get(run=self.run, step=at + 1, key="go on")
+        asked = LedgerEntry.objects.filter(run=self.run, step=self.run.step + 1, kind="interrupt")
+        entry = asked.filter(status="done").latest("id")
         try:
             undo(self.run, entry)
         except Conflict:
@@ -187,7 +203,7 @@ class AnyOrder(RuleBasedStateMachine):
     def time_passes(self, seconds: int) -> None:
         pass_time(seconds)
 
-    @precondition(lambda self: not self.run.ended and self.workers > 5)
+    @precondition(lambda self: not self.run.ended and self.workers > 3)
     @rule(compensate=st.booleans())
     def cancel(self, compensate: bool) -> None:
         if compensate and self.run.ending:
@@ -196,6 +212,93 @@ class AnyOrder(RuleBasedStateMachine):
             return
         self.run.cancel("olga", "enough", compensate=compensate)
         self.cancelled, self.undone = True, compensate
+
+    @precondition(lambda self: not self.run.ended and not broken().exists())
+    @rule()
+    def post_in_vain(self) -> None:
+        """What is posted from now on is refused for good, and the run fails by it."""
+        broken().touch()
+        self.work()
+
+    @precondition(lambda self: broken().exists())
+    @rule()
+    def mend(self) -> None:
+        broken().unlink()
+
+    @precondition(lambda self: self.run.status in ("failed", "cancelled"))
+    @rule()
+    def retry(self) -> None:
+        self.repair("retry")
+
+    @precondition(lambda self: self.run.status in ("failed", "cancelled"))
+    @rule(way=st.sampled_from(["skip", "move"]))
+    def leave_the_node(self, way: str) -> None:
+        self.repair(way)
+
+    def repair(self, way: str) -> None:
+        """A cancelled run comes back as well, unless it began to undo what it did, or does not know it yet."""
+        if self.run.checkpoints.filter(kind="compensate").exists():
+            with pytest.raises(Conflict, match="Fork it"):
+                self.run.retry("olga", "go on")
+            return
+        self.settle()
+        if way == "retry":
+            self.run.retry("olga", "go on")
+        else:
+            self._forget_the_step()
+            leave = {"skip": self.run.skip, "move": self.run.move}[way]
+            leave("olga", "go on elsewhere", to="turn")
+        self.cancelled = False
+
+    def settle(self) -> None:
+        """What was under way when the run ended: whoever asks the provider knows."""
+        pass_call()
+        for entry in LedgerEntry.objects.in_doubt().filter(run=self.run):
+            with pytest.raises(Conflict, match="settle it first"):
+                self.run.retry("olga", "go on")
+            there = look_up(entry.idempotency_key, entry.request_value())
+            outcome, result = ("happened", there.result) if there else ("not_happened", None)
+            with transaction.atomic():
+                locked, now = Run.objects.lock(self.run.pk)
+                LedgerEntry.objects.get(pk=entry.pk).settle(locked, "olga", outcome, result, "looked", now)
+            self.run.refresh_from_db()
+
+    def _forget_the_step(self) -> None:
+        """Whoever leaves a step leaves what was said in it: the next one asks again, and waits for another word."""
+        self.said.pop(len(self.state()["log"]), None)
+        heard = Signal.objects.filter(run=self.run, consumed_by__step=self.run.step + 1)
+        for _word in heard:
+            del self.words[sum(line[3] is not None for line in self.state()["log"])]
+
+    @precondition(lambda self: self.run.status == "failed")
+    @rule()
+    def close(self) -> None:
+        if self.run.closed_at is None:
+            self.run.close("olga", "later")
+        else:
+            with pytest.raises(Conflict, match="closed already"):
+                self.run.close("olga", "later")
+
+    @rule()
+    def fork(self) -> None:
+        """It begins as the run stands, and the run does not notice."""
+        self.run.refresh_from_db()
+        stood = self.run.seq, self.run.fence, self.run.wake_at
+        try:
+            made = self.run.fork("olga", "look at it")
+        except Conflict:
+            assert self.run.status == "completed" or self._is_unclear()
+            return
+        assert (made.state_at(), first_bad_row(made)) == (self.run.state_at(), None)
+        made.cancel("olga", "seen")
+        assert first_bad_row(made) is None
+        self.run.refresh_from_db()
+        assert (self.run.seq, self.run.fence, self.run.wake_at) == stood
+
+    def _is_unclear(self) -> bool:
+        """Whether what became of a call of its step is not known."""
+        writes = LedgerEntry.objects.filter(run=self.run, step=self.run.step + 1, write=True)
+        return writes.filter(status__in=("open", "in_doubt")).exists()
 
     @precondition(lambda self: not self.run.ended and not self.run.ending and self.run.version == 1)
     @rule()
@@ -215,8 +318,10 @@ class AnyOrder(RuleBasedStateMachine):
     def it_is_legal(self) -> None:
         self.run.refresh_from_db()
         seen = list(self.run.checkpoints.order_by("seq").values_list("status", flat=True))
-        for before, after in pairwise(seen):
-            assert statuses.may_follow(before, after), (before, after)
+        kinds = list(self.run.checkpoints.order_by("seq").values_list("kind", flat=True))
+        for (before, after), kind in zip(pairwise(seen), kinds[1:], strict=True):
+            stays = kind in ("settle", "close") and before == after
+            assert stays or statuses.may_follow(before, after), (before, after)
         assert (self.run.status, self.run.kept) == (seen[-1], self.kept)
         assert first_bad_row(self.run) is None
         open_ones = LedgerEntry.objects.filter(run=self.run, status="open")
@@ -227,6 +332,8 @@ class AnyOrder(RuleBasedStateMachine):
     def nothing_is_done_twice(self) -> None:
         keys = [line["key"] for line in posted()]
         assert len(keys) == len(set(keys))
+        texts = [line["text"] for line in posted() if "text" in line]
+        assert len(texts) == len(set(texts)), "also under the keys that a repair gives"
 
     @invariant()
     def nothing_that_was_said_is_lost(self) -> None:
@@ -236,9 +343,12 @@ class AnyOrder(RuleBasedStateMachine):
         assert heard == self.words[: len(heard)], "in the order in which they came, each once"
 
     def teardown(self) -> None:
-        """Nobody dies any more, and everybody answers: it ends."""
+        """Nobody dies any more, nothing is broken, and everybody answers: it ends."""
+        broken().unlink(missing_ok=True)
         for _ in range(60):
             self.it_is_legal()
+            if self.run.status == "failed" and not self.cancelled:
+                self.repair("retry")
             if self.run.ended:
                 break
             if self.question() is not None:
@@ -257,14 +367,18 @@ class AnyOrder(RuleBasedStateMachine):
         if self.undone:
             made = [line["text"] for line in posted() if "text" in line]
             assert [line["undone"] for line in posted() if "undone" in line] == made[::-1]
-        self.erase()
+        self.archive_and_erase()
 
-    def erase(self) -> None:
+    def archive_and_erase(self) -> None:
         """As its last: a run that ended in whatever way, and is not kept."""
         if self.kept:
-            with pytest.raises(Conflict):
-                self.run.erase("asked for", "olga")
+            for verb in (self.run.archive, self.run.erase):
+                with pytest.raises(Conflict):
+                    verb("asked for", "olga")
             self.keep_or_release()
+        assert self.run.archive("long over", "olga").archived_at is not None
+        self.it_is_legal()
+        self.nothing_that_was_said_is_lost()
         assert self.run.erase("asked for", "olga").erased_at is not None
         assert first_bad_row(self.run) is None
         assert not self.run.checkpoints.exclude(body="").exists()
@@ -276,7 +390,8 @@ class AnyOrder(RuleBasedStateMachine):
         return {"log": [line["v"] if isinstance(line, dict) else line for line in log]}
 
     def question(self) -> LedgerEntry | None:
-        return LedgerEntry.objects.filter(run=self.run, key="go on", kind="interrupt", status="open").first()
+        asked = LedgerEntry.objects.filter(run=self.run, kind="interrupt", status="open")
+        return asked.filter(key__startswith="go on").first()
 
 
 def test_any_order_of_verbs_and_deaths_is_survived(tmp_path, monkeypatch):

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
+import tempfile
 from contextlib import suppress
 from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,8 +20,10 @@ from django.core.management.base import CommandError
 
 from runs import Graph
 from runs.models import Run
-from runs.testing import CrashFound, crash_everywhere
+from runs.testing import CrashFound, crash_everywhere, throw_away
 from runs.testing.crash import _spread
+from tests.amounts import THOROUGH
+from tests.conftest import COPY_OF
 from tests.runs.driving import registered
 from tests.trials.graphs import Letter, book, careless, letters, post
 
@@ -32,6 +38,20 @@ def known(monkeypatch):
         yield
 
 
+@pytest.fixture
+def begun(monkeypatch):
+    """In a developer's run an installation that is thrown away begins with tables; with CI=true its own migrate makes
+    them from nothing, which takes ten times as long as the trial."""
+
+    class Begun(tempfile.TemporaryDirectory):
+        def __init__(self, **given: str) -> None:
+            super().__init__(**given)
+            shutil.copyfile(COPY_OF, Path(self.name, "durableweb.sqlite3"))
+
+    if COPY_OF and not THOROUGH:
+        monkeypatch.setattr(throw_away, "tempfile", SimpleNamespace(TemporaryDirectory=Begun))
+
+
 def crashtest(*words: str) -> str:
     out = StringIO()
     call_command("crashtest", *words, stdout=out)
@@ -40,7 +60,7 @@ def crashtest(*words: str) -> str:
 
 @pytest.mark.sqlite_only  # its own database is one, whatever the installation's is
 def test_a_graph_that_keeps_its_promises_is_killed_here_and_there_and_nothing_is_doubled(
-    monkeypatch, tmp_path
+    begun, monkeypatch, tmp_path
 ):
     """A20: with some of the kills, spread over the whole run. The user's own database and home are not opened."""
     monkeypatch.setenv("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none")
@@ -54,7 +74,7 @@ def test_a_graph_that_keeps_its_promises_is_killed_here_and_there_and_nothing_is
 
 
 @pytest.mark.sqlite_only  # its own database is one, whatever the installation's is
-def test_what_a_node_does_outside_of_a_tool_is_found_and_named(capsys):
+def test_what_a_node_does_outside_of_a_tool_is_found_and_named(begun, capsys):
     """It would be done again by whoever goes on; the command ends with an error that says where, and what to do."""
     with pytest.raises(CommandError) as broken:
         crashtest("trial-careless", "--input", ADA, "--stand-ins", "tests.trials.graphs:STAND_INS")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from runs.core.graph import END
 from runs.pages import waterfall
 from runs.pages.drawing import Box, Drawing, tall, wide
+from tests.amounts import examples
 
 LOOP = (["research", "draft", "email"], [("research", "research"), ("research", "draft"), ("draft", "email"),
         ("email", "draft"), ("email", END)])  # fmt: skip
@@ -41,7 +42,7 @@ def numbers(drawing: Drawing) -> list[float]:
 
 @pytest.mark.parametrize("view", [wide, tall])
 @given(graph=graphs())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_no_box_covers_another_and_all_lie_inside(view: object, graph: tuple[list, list]) -> None:
     names, edges = graph
     drawing = view(names, edges, END)
@@ -55,7 +56,7 @@ def test_no_box_covers_another_and_all_lie_inside(view: object, graph: tuple[lis
 
 @pytest.mark.parametrize("view", [wide, tall])
 @given(graph=graphs())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_every_edge_is_drawn_once(view: object, graph: tuple[list, list]) -> None:
     names, edges = graph
     drawing = view(names, edges, END)
@@ -64,7 +65,7 @@ def test_every_edge_is_drawn_once(view: object, graph: tuple[list, list]) -> Non
 
 
 @given(graph=graphs())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_the_same_graph_is_drawn_the_same_twice(graph: tuple[list, list]) -> None:
     """A live page morphs: a picture that jumped would be a lie about what changed."""
     assert wide(*graph, END) == wide(*graph, END)
@@ -146,7 +147,7 @@ def test_a_run_that_took_no_time_has_an_axis_too() -> None:
     st.lists(st.tuples(st.integers(0, 90_000), st.integers(0, 90_000)), max_size=12),
     st.lists(st.integers(0, 90_000), min_size=1, max_size=20),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_later_is_never_left_of_earlier(spans: list[tuple[int, int]], moments: list[int]) -> None:
     idle = [(T + timedelta(seconds=min(pair)), T + timedelta(seconds=max(pair))) for pair in spans]
     axis = waterfall.axis(T, T + timedelta(seconds=90_000), idle)

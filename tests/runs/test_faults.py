@@ -2,7 +2,7 @@
 
 Where all is to be tried, on SQLite at every statement of all verbs, and on PostgreSQL at every statement of those
 that nearly each run takes; of the others beside each COMMIT, and at an eighth of what is left, drawn anew each time.
-Where some are enough, half of the verbs, drawn, beside each COMMIT and at a few more.
+Where some are enough, a third of the verbs, drawn, beside each COMMIT and at a few more.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import groupby
+from math import ceil
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from tests.amounts import IN_FULL, ON_POSTGRES, THOROUGH, dice
 from tests.runs.faulty_compensation import of as ___  # noqa: F401 - its verbs are among VERBS then
 from tests.runs.faulty_families import of as ____  # noqa: F401 - its verbs are among VERBS then
 from tests.runs.faulty_rates import of as _____  # noqa: F401 - its verbs are among VERBS then
+from tests.runs.faulty_repair import of as _______  # noqa: F401 - its verbs are among VERBS then
 from tests.runs.faulty_retention import of as ______  # noqa: F401 - its verbs are among VERBS then
 from tests.runs.faulty_rows import GRAPHS, forgotten, registered, script
 from tests.runs.faulty_verbs import VERBS
@@ -52,6 +54,16 @@ ENDS = {
     "cancel_what_a_parent_left_behind": {("failed", "permanent")},
     "cancel_a_run_that_undoes": {("cancelled", ""), ("failed", "permanent")},
     "take_a_run_that_undoes_from_a_stuck_thread": {("failed", "exhausted"), ("failed", "permanent")},
+    "retry_a_failed_call": {("failed", "permanent"), ("completed", "")},
+    "retry_with_another_state": {("failed", "permanent"), ("completed", "")},
+    "retry_what_was_cancelled": {("cancelled", ""), ("completed", "")},
+    "skip_to_the_next_node": {("cancelled", ""), ("completed", "")},
+    "skip_to_the_end": {("failed", "permanent"), ("completed", "")},
+    "move_a_run": {("cancelled", ""), ("completed", "")},
+    "close_a_failed_run": {("failed", "permanent")},
+    "cancel_a_failed_run": {("failed", "permanent"), ("cancelled", "permanent")},
+    "cancel_a_failed_run_and_undo": {("failed", "diverged"), ("cancelled", "diverged")},
+    "fork_a_run": {("failed", "permanent")},
 }
 FAMILIES = {family: list(names) for family, names in groupby(VERBS, key=lambda name: VERBS[name].family)}
 COMPLETED = {("completed", "")}
@@ -70,7 +82,7 @@ OF_EACH_RUN = {
     "decide",
 }
 WRITES = ("COMMIT", "INSERT", "UPDATE", "DELETE", "WITH")
-OF_THE_OTHERS = 1 if IN_FULL else (1 / 8 if ON_POSTGRES else 1) if THOROUGH else 1 / 12
+OF_THE_OTHERS = 1 if IN_FULL else (1 / 8 if ON_POSTGRES else 1) if THOROUGH else 1 / 20
 ENDS |= {name: {("failed", "permanent")} for name in FAMILIES["compensation"] if name not in ENDS}
 
 
@@ -108,10 +120,11 @@ def shape(subject: str) -> Any:
         "alone",
         "error_kind",
         "told",
+        "told_kind",
         "kept",
     )
     row = {name: getattr(run, name) for name in names}
-    moments = {"leased": "leased_by", "wakes": "wake_at", "cascades": "cascade_at"}
+    moments = {"leased": "leased_by", "wakes": "wake_at", "cascades": "cascade_at", "closed": "closed_at"}
     row |= {name: getattr(run, column) is not None for name, column in moments.items()}
     return (
         row,
@@ -125,6 +138,10 @@ def shape(subject: str) -> Any:
             shape(str(child))
             for child in run.children.order_by("created_at", "item").values_list("pk", flat=True)
         ],
+        [
+            shape(str(fork))
+            for fork in Run.objects.filter(origin=run.pk).order_by("pk").values_list("pk", flat=True)
+        ],
     )
 
 
@@ -132,7 +149,7 @@ def entry_shape(entry: LedgerEntry) -> dict[str, Any]:
     moments = ("tried_at", "due_at", "answered_at", "effective_at", "taken_at", "result")
     shown = {name: getattr(entry, name) is not None for name in moments}
     return shown | {
-        name: getattr(entry, name) for name in ("key", "status", "attempts", "awaited", "error_kind")
+        name: getattr(entry, name) for name in ("key", "status", "attempts", "awaited", "error_kind", "aside")
     }
 
 
@@ -178,7 +195,7 @@ def states(name: str) -> tuple[list[Any], Chosen]:
 
 def verbs_of(family: str) -> list[str]:
     names = FAMILIES[family]
-    return names if THOROUGH else dice(family).sample(names, (len(names) + 1) // 2)
+    return names if THOROUGH else dice(family).sample(names, ceil(len(names) / 3))
 
 
 def drawn(name: str, commits: list[int]) -> Chosen:

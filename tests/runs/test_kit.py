@@ -207,7 +207,7 @@ def test_the_recovering_process_may_be_killed_too():
         state.log.append(run.call(post, text="a", approve=Ask("Post it?", name="go")))
 
     (key,) = [entry.key for entry in drive_to_wait(graph)]
-    report = crash_everywhere(graph, {}, {key: {"verdict": "approve"}}, deaths=2)
+    report = crash_everywhere(graph, {}, {key: {"verdict": "approve"}}, deaths=2, kills=KILLS)
     assert report.effects == {"post": 1}
 
 
@@ -220,7 +220,7 @@ def test_a_stand_in_is_called_and_reconciled_in_place_of_the_tool():
     def send_mail(run, state):
         state.log.append(run.call(mail, to="helen"))
 
-    report = crash_everywhere(graph, {}, effects={"mail": lambda to: f"sent to {to}"})
+    report = crash_everywhere(graph, {}, effects={"mail": lambda to: f"sent to {to}"}, kills=KILLS)
     assert (report.effects, report.in_doubt) == ({"mail": 1}, 0)
 
 
@@ -234,7 +234,7 @@ def test_parallel_writes_survive_kills_as_well():
         answers = run.gather(post.bind(text="a"), Ask("Go on?", name="go"), post.bind(text="b"))
         state.log += [answers[0], answers[1].verdict, answers[2]]
 
-    report = crash_everywhere(graph, {}, {"go": {"verdict": "approve"}})
+    report = crash_everywhere(graph, {}, {"go": {"verdict": "approve"}}, kills=KILLS)
     assert report.effects == {"post": 2}
 
 
@@ -248,7 +248,7 @@ def test_a_run_that_fails_must_fail_the_same_way():
         run.call(post, text="before")
         run.interrupt("Go on?", due=timedelta(hours=1))
 
-    report = crash_everywhere(graph, {})
+    report = crash_everywhere(graph, {}, kills=KILLS)
     assert (report.status, report.effects) == ("failed", {"post": 1})
 
 

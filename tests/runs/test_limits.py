@@ -388,3 +388,22 @@ def test_numbers_that_limit_nothing_are_refused(numbers):
 def test_a_lane_that_no_column_holds_is_refused(lane):
     with pytest.raises(Invalid):
         start(quick, {}, lane=lane)
+
+
+# -- many that are repaired at once ---------------------------------------------------------------------------
+
+
+def test_runs_that_are_repaired_at_once_keep_to_the_limit_and_to_their_priority():
+    """O3."""
+    common, urgent = queued(times=4), queued(times=2, priority=0)
+    for one in taken(Claimer("w0")):
+        one.lease.fail("permanent", "no")
+    limit(at_once=2)
+    for run in Run.objects.order_by("pk"):
+        run.retry("olga", "it is mended")
+    first, second = taken(Claimer("w1")), taken(Claimer("w2"))
+    assert {one.lease.run_id for one in first} == {run.pk for run in urgent} and second == []
+    for one in first:
+        one.run()
+    assert len(taken(Claimer("w3"))) == 2
+    assert {run.pk for run in common} == set(Run.objects.live().values_list("pk", flat=True))

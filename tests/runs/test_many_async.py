@@ -21,7 +21,7 @@ from tests.runs.states import Log
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-RUNS = 500 if THOROUGH and not ON_POSTGRES else 200
+RUNS = (200 if ON_POSTGRES else 500) if THOROUGH else 120
 THREADS = 40  # rows, chores, heartbeat, the loop and those of this test; far from one for each run
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from runs.testing.crash import _Bomb
 from runs.testing.process import Tell, in_child
 from runs.testing.provider import Provider
 from runs.testing.warm import warm_up
+from tests.amounts import THOROUGH, some_of
 from tests.runs.test_versions import parked
 from tests.runs.versioned import first, second
 
@@ -36,7 +38,7 @@ def old_run(to: str) -> Run:
 @pytest.mark.parametrize("to", ["", "box"])
 def test_no_kill_migrates_twice_or_in_part(to, tmp_path):
     """E15, P6: with the clock of the kit, so that leases and suspicions pass at once."""
-    kill_everywhere(to, tmp_path)
+    kill_everywhere(to, tmp_path, some_of(to, range(1, MOST)))
 
 
 def test_a_version_that_is_written_before_its_state_is_found(monkeypatch, tmp_path):
@@ -53,18 +55,18 @@ def test_a_version_that_is_written_before_its_state_is_found(monkeypatch, tmp_pa
         kill_everywhere("box", tmp_path)
 
 
-def kill_everywhere(to: str, tmp_path: Path) -> None:
+def kill_everywhere(to: str, tmp_path: Path, numbers: Iterable[int] = range(1, MOST)) -> None:
     warm_up()
     wanted, kills = end_of(to, None, tmp_path / "0"), 0
     assert wanted["names"].count("migrate") == wanted["names"].count("committed migrate") == 1
-    for number in range(1, MOST):
+    for number in numbers:
         end = end_of(to, number, tmp_path / str(number))
         where = f"killed at boundary {number} ({end['killed']!r})"
         assert {**end, "names": [], "killed": ""} == {**wanted, "names": [], "killed": ""}, where
         if not end["killed"]:
             break
         kills += 1
-    assert kills > 10
+    assert kills > (10 if THOROUGH else 2)
 
 
 def end_of(to: str, at: int | None, journal: Path) -> dict[str, Any]:

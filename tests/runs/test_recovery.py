@@ -179,6 +179,12 @@ def test_a_run_whose_driver_keeps_dying_is_failed_as_poison_before_it_runs_again
     assert "publish" in run.error and "victim-" in run.error
     assert world == []
     assert kinds(run).count("claim") == MOST_DEATHS + 2
+    with registered(posting):
+        run.retry("olga", "what killed them is mended")
+        assert (run.deaths, run.silent, run.alone) == (0, 0, False)
+        assert claim(run, "w2", alone=False).run() is not None, "it is no suspect any more"
+    run.refresh_from_db()
+    assert (run.status, len(world)) == ("completed", 1)
 
 
 def test_a_suspect_is_not_driven_beside_other_runs():
@@ -430,15 +436,14 @@ def test_runs_of_a_graph_that_this_worker_does_not_serve_are_left_alone():
     ids=["no class of ours", "a class that has moved"],
 )
 def test_a_stored_state_that_cannot_be_read_fails_the_run_and_calls_nothing(kept, named):
-    """D5: the path and the class are named, nothing is imported for it, and what is stored stays as it was.
-
-    There is no verb of repair, so that such a run could go on is not shown.
+    """D5: the path and the class are named, nothing is imported for it, what is stored stays as it was; and a repair
+    with another state lets it go on.
     """
     graph = Graph("spoilt")
 
     @graph.node(then=("go", END))
     def go(run, state):
-        world.append("called")
+        world.append(state["a"])
         return END
 
     body = '{"a":[1,' + kept + "]}"
@@ -450,12 +455,18 @@ def test_a_stored_state_that_cannot_be_read_fails_the_run_and_calls_nothing(kept
         run.checkpoints.update(body=body)
         triggers.install()
         assert claim(run) is None
-    run.refresh_from_db()
-    assert (run.status, run.error_kind, kinds(run)) == ("failed", "bad_state", ["start", "claim", "fail"])
-    assert "$.a[1]" in run.error and named in run.error
+        run.refresh_from_db()
+        assert (run.status, run.error_kind, kinds(run)) == ("failed", "bad_state", ["start", "claim", "fail"])
+        assert "$.a[1]" in run.error and named in run.error
+        run.retry("olga", "as it is")
+        assert claim(run) is None
+        run.refresh_from_db()
+        assert (run.status, run.error_kind, world) == ("failed", "bad_state", [])
+        run.retry("olga", "without what cannot be read", state={"a": 2})
+        drive(run)
+    assert (run.status, world, run.state_at()) == ("completed", [2], {"a": 2})
     assert run.checkpoints.get(kind="start").body == body
     assert "tests.runs.moved_away" not in sys.modules
-    assert world == []
 
 
 def test_an_effect_may_not_be_opened_that_is_not_what_was_approved():

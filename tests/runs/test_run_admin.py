@@ -19,6 +19,7 @@ pytestmark = pytest.mark.django_db
 
 LIST = "/admin/runs/run/"
 KEEP, RELEASE, ERASE = "keep_selected", "release_selected", "erase_selected"
+ARCHIVE = "archive_selected"
 
 leaf = Graph("administered-leaf", state=Log)
 top = Graph("administered", state=Log)
@@ -95,9 +96,20 @@ def test_one_is_kept_released_and_erased_each_with_a_reason_and_the_person_is_na
     assert list(logged) == ["Kept", "Released", "Erased"]
 
 
+def test_one_is_archived_with_a_reason_and_found_among_the_archived(eraser, ended):
+    child = ended.children.get()
+    assert confirmed(eraser, ARCHIVE, child, reason="long over") == [f"{child}: Archived, with its family."]
+    assert confirmed(eraser, ARCHIVE, ended) == [f"{ended}: Archived before, by olga; nothing was done."]
+    found = {answer: eraser.get(f"{LIST}?archived={answer}").text for answer in ("yes", "no")}
+    assert [f"{ended.pk}" in text for text in found.values()] == [True, False]
+    page = eraser.get(f"{LIST}{ended.pk}/change/").text
+    assert "long over" in page and "archive_it" not in page and "erase_it" in page
+    assert confirmed(eraser, KEEP, ended) == [f"{ended}: Kept, with its family."]
+
+
 def test_the_page_that_asks_lists_what_was_selected_says_what_goes_and_does_nothing(eraser, ended):
     other = drive(top, {})
-    for action in (KEEP, RELEASE, ERASE):
+    for action in (KEEP, RELEASE, ARCHIVE, ERASE):
         page = chosen(eraser, action, ended, other, index="0")
         assert page.status_code == 200
         assert f"{ended}" in page.text and f"{other}" in page.text

@@ -320,9 +320,8 @@ def test_a_result_over_the_hard_limit_fails_its_entry_naming_key_size_and_limit(
 
 
 def test_a_blob_that_is_gone_from_storage_fails_the_run_naming_run_key_and_size():
-    """D7: nothing half written, and nothing of what was there before is lost to who looks for the cause.
-
-    There is no verb of repair, so that such a run could go on is not shown.
+    """D7: nothing half written, nothing of what was there before is lost to who looks for the cause; and with a given
+    state the run goes on.
     """
     graph = Graph("missing blob", state=Letter)
 
@@ -346,6 +345,10 @@ def test_a_blob_that_is_gone_from_storage_fails_the_run_naming_run_key_and_size(
     assert str(run.pk) in run.error and "$.text" in run.error and "50,000" in run.error
     assert (run.step, run.node, kinds(run)) == (1, "read", [*before, "claim", "fail"])
     assert not run.entries.exists() and first_bad_row(run) is None
+    with registered(graph):
+        run.retry("olga", "written anew", state={"text": "short"})
+        drive(run, "w3")
+    assert (run.status, run.state_at()["text"], first_bad_row(run)) == ("completed", "short", None)
 
 
 def test_the_fast_tree_and_the_stored_tree_are_the_same_when_nothing_is_long():
@@ -377,7 +380,7 @@ def test_one_pattern_says_what_is_blank_in_every_table():
         for check in model._meta.constraints
         if isinstance(check, CheckConstraint) and "__regex" in str(check.condition)
     ]
-    assert len(checks) == 11 and not [
+    assert len(checks) == 12 and not [
         check.name for check in checks if repr(SEEN) not in str(check.condition)
     ]
 

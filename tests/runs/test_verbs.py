@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from runs.testing import moved_clock
-from tests.runs import faulty_blobs, faulty_schedules, test_faults
+from tests.runs import faulty_archive, faulty_blobs, faulty_schedules, test_faults
 from tests.runs.driving import registered
 from tests.runs.faulty_rows import forgotten
 from tests.runs.faulty_rows import registered as known
@@ -83,7 +83,8 @@ def done() -> set[str]:
         watch(test_faults.VERBS)
     finally:
         forgotten()
-    with registered(faulty_blobs.plain, faulty_schedules.daily):
+    with registered(faulty_blobs.plain, faulty_schedules.daily, faulty_archive.small):
         watch(faulty_blobs.VERBS)
         watch(faulty_schedules.VERBS)
+        watch(faulty_archive.VERBS)
     return seen

@@ -19,6 +19,7 @@ from approvals.models.inbox import SCOPES
 from approvals.views.approval import PARTS
 from runs.conf import conf
 from runs.models import BlobUse, Run
+from tests.amounts import some_of
 
 # With what each way of writing a text changes: a quote, a slash, a plus, an accent, an ampersand, a backslash.
 CANARY = 'c4nary-"7f/3+é&x\\=9~key'
@@ -84,7 +85,7 @@ def pages(client: Client) -> Iterator[tuple[str, str]]:
     addresses = []
     if Run.objects.exists():
         addresses = ["/runs/", "/admin/"]
-    for run in Run.objects.all():
+    for run in some_of("pages of runs", Run.objects.all()):
         address = run.get_absolute_url()
         addresses.append(address)
         addresses += [f"{address}?at={seq}" for seq in sorted({0, max(run.seq - 1, 0)})]
@@ -96,7 +97,7 @@ def pages(client: Client) -> Iterator[tuple[str, str]]:
     if Approval.objects.exists():
         addresses += ["/", "/inbox/new/", "/inbox/count/"]
         addresses += [f"/inbox/list/?scope={scope}" for scope in SCOPES]
-    for approval in Approval.objects.all():
+    for approval in some_of("pages of approvals", Approval.objects.all()):
         addresses.append(approval.get_absolute_url())
         addresses += [reverse("approvals:part", args=[approval.pk, part]) for part in PARTS]
     for address in addresses:

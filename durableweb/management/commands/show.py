@@ -13,6 +13,7 @@ from runs.core import codec
 from runs.core.errors import DurableError
 from runs.engine import blobs
 from runs.models import LedgerEntry, Run, Signal
+from runs.pages.rows import refer
 
 
 class Command(OneLineCommand):
@@ -30,6 +31,9 @@ class Command(OneLineCommand):
 
 def _run(run: Run) -> dict[str, Any]:
     approvals = Approval.objects.filter(run=run).select_related("entry", "amendment").order_by("opened_at")
+    entries, signals = list(run.entries.order_by("id")), list(run.signals.order_by("id"))
+    refer(entries, "compensates", among=entries)
+    refer(signals, "consumed_by", among=entries)
     return {
         "id": str(run.id),
         "graph": run.graph,
@@ -42,7 +46,10 @@ def _run(run: Run) -> dict[str, Any]:
         "key": run.key,
         "parent": run.parent_id and str(run.parent_id),
         "root": str(run.root),
+        "origin": run.origin and {"run": str(run.origin), "checkpoint": run.origin_seq},
+        "closed_at": run.closed_at,
         "children": dict(run.children.order_by().values_list("status").annotate(Count("pk"))),
+        "archived": _archived(run),
         "error": {"kind": run.error_kind, "text": run.error} if run.error else None,
         "state": _state(run),
         "checkpoints": list(
@@ -50,10 +57,15 @@ def _run(run: Run) -> dict[str, Any]:
                 "seq", "kind", "step", "node", "status", "at", "actor", "reason", "digest"
             )
         ),
-        "ledger": [_entry(entry) for entry in run.entries.order_by("id").select_related("compensates")],
-        "signals": [_signal(signal) for signal in run.signals.order_by("id").select_related("consumed_by")],
+        "ledger": [_entry(entry) for entry in entries],
+        "signals": [_signal(signal) for signal in signals],
         "approvals": [_approval(approval) for approval in approvals],
     }
+
+
+def _archived(run: Run) -> dict[str, Any] | None:
+    archival = getattr(run, "archival", None)
+    return archival and {"since": archival.since, "by": archival.by, "reason": archival.reason}
 
 
 def _state(run: Run) -> Any:
@@ -72,6 +84,8 @@ def _entry(entry: LedgerEntry) -> dict[str, Any]:
         "name": entry.name,
         "child": entry.child_id and str(entry.child_id),
         "status": entry.status,
+        "aside": entry.aside,
+        "copied": entry.copied_from is not None,
         "idempotency_key": entry.idempotency_key,
         "request": _tree(entry, entry.request),
         "result": _tree(entry, entry.result),
@@ -133,6 +147,8 @@ def _text(told: dict[str, Any]) -> str:
     lines = [f"{told['id']}  {told['graph']} version {told['version']}: {told['status']} at {told['node']}"]
     if told["error"]:
         lines.append(f"  {told['error']['kind'] or 'error'}: {_first(told['error']['text'])}")
+    if (archived := told["archived"]) is not None:
+        lines.append(f"  in the archive since {archived['since']:%Y-%m-%d}, by {visible(archived['by'])}")
     lines.append(f"  state {as_json(told['state'])}")
     lines.append("checkpoints")
     for one in told["checkpoints"]:

@@ -1,0 +1,224 @@
+"""`Run.fork`: a new run begins where another one stood, with what that had done in the step it enters.
+
+The fork has an id and so keys of its own. It takes over the done entries of that step as copies that name their origin;
+it never undoes what they did, which is the origin's. People are asked anew, and what failed is asked anew.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any  # column values
+
+from django.db import transaction
+from django.utils.translation import gettext_lazy as _
+
+from runs import registry
+from runs.conf import conf
+from runs.core.errors import DurableError
+from runs.core.ledger import COMPENSATED
+from runs.engine import blobs, clock, holding
+from runs.engine.announce import announce
+from runs.engine.closing import line_of
+from runs.engine.ids import uuid7
+from runs.engine.starting import first_body
+from runs.engine.state import StoredState
+from runs.engine.transition import FORK, begun
+from runs.errors import Conflict, Missing, told
+from runs.models.checkpoint import Checkpoint
+from runs.models.entry import DONE, EFFECT, IN_DOUBT, INTERRUPT, OPEN, LedgerEntry
+from runs.models.run import Run
+from runs.models.tombstone import Tombstone
+
+LEFT_OUT = {
+    "id",
+    "run",
+    "idempotency_key",
+    "decided_by",
+    "settles",
+    "compensation",
+    "compensates",
+    "copied_from",
+}
+SENT = (DONE, IN_DOUBT, COMPENSATED)
+ASKED_ANEW = re.compile(r"(.+)~\d+", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run stood at one of its checkpoints: the node in progress, and how many steps were committed."""
+
+    seq: int
+    node: str
+    step: int
+    version: int
+
+
+def fork(run_id: uuid.UUID, by: str, reason: str, seq: int | None) -> Run:
+    """The verb; its docstring is at Run.fork. The reason is checked."""
+    with transaction.atomic():
+        origin, now = Run.objects.lock_with_family(run_id)
+        if Tombstone.objects.filter(run=origin.root).exists():
+            raise Conflict(
+                told(
+                    _("Run %(run)s is erased, or being erased; nothing is left to fork."), run=origin.short_id
+                )
+            )
+        place = place_at(origin, seq)
+        _refuse_unserved(origin, place)
+        entries = list(origin.entries.filter(step=place.step + 1).order_by("id"))
+        _refuse_unclear(origin, entries)
+        made = _made(origin, place, now)
+        copies = _copies(origin, made, entries)
+        words = f"{reason} (from run {origin.pk}, checkpoint {place.seq})"
+        first = begun(made, now, by, words, _body(origin, made, place), FORK, map(line_of, copies))
+        made.save(force_insert=True)
+        first.save(force_insert=True)
+        LedgerEntry.objects.bulk_create(copies)
+        announce()
+    return made
+
+
+def would_send(run: Run, seq: int | None = None) -> list[LedgerEntry]:
+    """The writes of this run that a fork from there would make again, if it goes the same way: those of later steps.
+
+    Of the step that it enters only what was undone since; the rest it takes over.
+    """
+    place = place_at(run, seq)
+    sent = run.entries.filter(kind=EFFECT, write=True, compensates=None, status__in=SENT, step__gt=place.step)
+    return [one for one in sent.order_by("id") if one.step > place.step + 1 or one.status == COMPENSATED]
+
+
+def place_at(run: Run, seq: int | None) -> Place:
+    """Raises Missing for a checkpoint that is not there, Conflict for one after which no node follows."""
+    number = run.seq if seq is None else seq
+    link = run.checkpoints.filter(seq=number).first()
+    if link is None:
+        raise Missing(told(_("Run %(run)s has no checkpoint %(seq)s."), run=run.short_id, seq=number))
+    if link.kind == "complete":
+        raise Conflict(
+            told(
+                _("Checkpoint %(seq)s of run %(run)s is its end: no node follows. Fork an earlier one."),
+                seq=number,
+                run=run.short_id,
+            )
+        )
+    return Place(number, _node_after(run, link), link.step, link.version)
+
+
+def _node_after(run: Run, link: Checkpoint) -> str:
+    """A checkpoint names the node in progress; that of a commit names the one that has committed."""
+    if link.kind != "step":
+        return link.node
+    following = run.checkpoints.filter(seq=link.seq + 1).first()
+    if following is None:
+        return run.node
+    if following.kind in ("step", "complete") or following.step == link.step:
+        return following.node
+    graph = registry.find(
+        run.graph, link.version
+    )  # it was migrated away at once, and nobody wrote down from where
+    then = graph.nodes[link.node].then if graph is not None and link.node in graph.nodes else ()
+    if len(then) == 1:
+        return then[0]
+    raise Conflict(
+        told(
+            _("Which node followed checkpoint %(seq)s of run %(run)s is not known; fork the one after it."),
+            seq=link.seq,
+            run=run.short_id,
+        )
+    )
+
+
+def _refuse_unserved(origin: Run, place: Place) -> None:
+    pair = (origin.graph, place.version)
+    if (held := holding.held([pair], clock.now()).get(pair)) is not None:
+        raise Conflict(
+            told(
+                _("A fork of run %(run)s could not go on: it %(needs)s; %(why)s."),
+                run=origin.short_id,
+                needs=_(held.needs),
+                why=held.why,
+            )
+        )
+
+
+def _refuse_unclear(origin: Run, entries: list[LedgerEntry]) -> None:
+    """What may have been sent cannot be taken over, and must not be sent again."""
+    unclear = [
+        entry.key
+        for entry in entries
+        if entry.kind == EFFECT
+        and entry.write
+        and (entry.status == IN_DOUBT or entry.status == OPEN and entry.tried_at is not None)
+    ]
+    if unclear:
+        raise Conflict(
+            told(
+                _(
+                    "Run %(run)s: whether %(keys)s happened is not known yet, and a fork would enter that step."
+                ),
+                run=origin.short_id,
+                keys=", ".join(unclear),
+            )
+        )
+
+
+def _made(origin: Run, place: Place, now: datetime) -> Run:
+    """A family of its own. Who started the origin is who started this: what they may not decide stays so."""
+    run_id = uuid7()
+    return Run(
+        id=run_id,
+        root=run_id,
+        graph=origin.graph,
+        version=place.version,
+        node=place.node,
+        step=place.step,
+        origin=origin.pk,
+        origin_seq=place.seq,
+        wake_at=now,
+        queue=origin.queue,
+        priority=origin.priority,
+        lane=origin.lane,
+        labels=origin.labels,
+        created_by_id=origin.created_by_id,
+        on_behalf_of_id=origin.on_behalf_of_id,
+        created_at=now,
+    )
+
+
+def _body(origin: Run, made: Run, place: Place) -> str:
+    try:
+        tree = StoredState.load(origin.pk, place.seq).tree
+    except DurableError as error:
+        said = _("The state at checkpoint %(seq)s of run %(run)s cannot be read: %(error)s")
+        raise Conflict(told(said, seq=place.seq, run=origin.short_id, error=error)) from error
+    body = first_body(made, tree)
+    blobs.share(origin.pk, made.pk, body)
+    return body
+
+
+def _copies(origin: Run, made: Run, entries: list[LedgerEntry]) -> list[LedgerEntry]:
+    done = [entry for entry in entries if entry.status == DONE and entry.kind != INTERRUPT]
+    there = {entry.key for entry in entries if not (entry.status == "cancelled" or entry.aside)}
+    return [_copy(origin, made, entry, there) for entry in done if entry.compensates_id is None]
+
+
+def _copy(origin: Run, made: Run, entry: LedgerEntry, there: set[str]) -> LedgerEntry:
+    """The same question and answer in the fork, under the key that its first execution asks for."""
+    columns: dict[str, Any] = {
+        field.attname: getattr(entry, field.attname)
+        for field in LedgerEntry._meta.concrete_fields
+        if field.name not in LEFT_OUT
+    }
+    for name in ("request", "result"):
+        text = blobs.load_text(origin.pk, columns[name], entry.key)
+        blobs.share(origin.pk, made.pk, text)
+        columns[name] = blobs.offload_text(made.pk, text, entry.key, conf.blob_bytes, conf.value_limit_bytes)
+    anew = ASKED_ANEW.fullmatch(entry.key)
+    if entry.kind != EFFECT and anew and anew[1] not in there:
+        columns["key"] = anew[1]
+    columns["taken_at"] = entry.taken_at or entry.answered_at
+    return LedgerEntry(run=made, copied_from=entry.copied_from or entry.pk, **columns)

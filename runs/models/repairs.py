@@ -1,0 +1,100 @@
+"""The verbs for a run that has ended otherwise than it should: it goes on, is put aside, or begins anew as another."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any  # states are the author's
+
+from django.utils.translation import gettext_lazy as _
+
+from runs import secrets
+from runs.errors import Invalid, told
+
+if TYPE_CHECKING:
+    from django.utils.functional import Promise
+
+    from runs.models.checkpoint import Checkpoint
+    from runs.models.run import Run
+
+LONGEST_REASON = 10_000
+UNCHANGED: Any = object()  # in place of a state: it stays as it is
+
+
+class Repairs:
+    """A part of Run. `by` is who stands in the trail; each raises Invalid for a reason that may not be stored.
+
+    A repair raises Conflict, saying why, for a run that is neither failed nor cancelled, has begun to undo what it
+    did, is erased or archived, has an effect in doubt, or is of a version that nobody serves or migrates. Its parent
+    was told of its end once, and is not told of another one.
+    """
+
+    pk: uuid.UUID
+
+    def retry(self, by: str, reason: str, state: Any = UNCHANGED) -> Checkpoint:
+        """A failed or cancelled run executes the node where it stands anew, in the same step: it is due now.
+
+        What is done there is not done again; what had failed is asked anew. `state`, a whole one, takes the place of
+        the run's. Raises Invalid for one that does not fit its graph.
+        """
+        return self._repaired("retry", by, reason, state)
+
+    def skip(self, by: str, reason: str, state: Any = UNCHANGED, to: str | None = None) -> Checkpoint:
+        """A failed or cancelled run goes on after the node where it stands, as if that had committed `state`.
+
+        `to`: which of the nodes that may follow it, where several may. After END it is completed at once. Otherwise
+        as `retry`.
+        """
+        return self._repaired("skip", by, reason, state, to)
+
+    def move(self, by: str, reason: str, to: str, state: Any = UNCHANGED) -> Checkpoint:
+        """A failed or cancelled run goes on at any node of its version, in a step of its own. Otherwise as `retry`.
+
+        Also at the node where it stands: then what that had done in its last step is done again.
+        """
+        return self._repaired("move", by, reason, state, to)
+
+    def close(self, by: str, reason: str) -> Checkpoint:
+        """Put a failed run aside: it stays failed, and waits for no operator any more. A repair takes it up again.
+
+        Raises Conflict where it has not failed, or is closed, erased or archived already.
+        """
+        from runs.engine import putting_aside
+
+        refuse_unfit(reason, _("Say why the run is closed."))
+        checkpoint = putting_aside.close(self.pk, by, reason)
+        self.refresh_from_db()
+        return checkpoint
+
+    def fork(self, by: str, reason: str, seq: int | None = None) -> Run:
+        """A new run that begins with the state at a checkpoint of this one (the latest by default), at its next node.
+
+        It has keys of its own: what this run did in later steps it does again (`forking.would_send` lists it). What is
+        done in the step where it begins it takes over, and asks people anew. Raises Conflict where that step has an
+        effect in doubt or under way, at the end of a completed run, and for one that is erased.
+        """
+        from runs.engine import forking
+
+        refuse_unfit(reason, _("Say why the run is forked."))
+        return forking.fork(self.pk, by, reason, seq)
+
+    def _repaired(self, way: str, by: str, reason: str, state: Any, to: str | None = None) -> Checkpoint:
+        from runs.engine import repairing
+
+        refuse_unfit(reason, _("Say why the run is repaired."))
+        checkpoint = repairing.repaired(self.pk, repairing.Repair(way, by, reason, state, to))
+        self.refresh_from_db()
+        return checkpoint
+
+
+def refuse_unfit(reason: str, wanted: str | Promise) -> None:
+    """Raises Invalid for a reason that may not be stored, and with what is `wanted` where it is blank."""
+    if not reason.strip():
+        raise Invalid(wanted, {"reason": [wanted]})
+    if len(reason) > LONGEST_REASON:
+        said = told(
+            _("Too long: %(count)s characters, %(most)s are the most."),
+            count=len(reason),
+            most=LONGEST_REASON,
+        )
+        raise Invalid(f"reason: {said}", {"reason": [said]})
+    secrets.refuse(reason, "reason")
