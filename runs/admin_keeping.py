@@ -137,6 +137,7 @@ ACTS = {
                 _("Ids, graph, version, status, times, keys, names of tools, and who did what."),
                 _("Digests of all that is gone, so that the trail can still be checked."),
                 _("A tombstone with your name, the time, and the reason that you give."),
+                _("What forks of these runs took over from them: each is erased by itself."),
                 _("Backups as they are: let them expire."),
             ),
             _("It stays on the tombstone for ever, so write nothing that has to be forgotten."),

@@ -9,7 +9,7 @@ from runs.core import codec, rules
 from runs.core.ask import Ask
 from runs.core.commands import Invoke, Work
 from runs.core.keys import Keys, repeats
-from runs.core.ledger import Ledger
+from runs.core.ledger import CHILD, INTERRUPT, Entry, Ledger
 from runs.core.outcomes import Stop
 from runs.core.rules import Judgement, Rule
 
@@ -21,6 +21,34 @@ class Asking:
         self.repeats = repeats(ledger.entries)
         self.asked: set[str] = set()
         self.stopped: Stop | None = None
+
+    def current(self, name: str) -> str:
+        """The key under which the step asks it now: `~2` after what is over, then `~3`."""
+        key, number = name, 1
+        while (later := f"{name}~{number + 1}") in self.ledger.entries:
+            key, number = later, number + 1
+        there = self.ledger.entries.get(key)
+        return f"{name}~{number + 1}" if there is not None and self.is_over(there) else key
+
+    def is_over(self, entry: Entry) -> bool:
+        """Whether it answers nobody any more, so that the node asks anew."""
+        return entry.past and not (entry.aside and self.went_on_after(entry))
+
+    def went_on_after(self, entry: Entry) -> bool:
+        """Whether the node had caught this answer and gone another way, on which something stands that was done then.
+
+        It gets the same answer again, though a repair has put it aside: asked anew, it would do both.
+        """
+        if entry.answered_at is None:
+            return False
+        return any(
+            other.asked_at is not None
+            and other.asked_at >= entry.answered_at
+            and (other.write or other.kind in (INTERRUPT, CHILD))
+            and not other.past
+            and other.key not in self.asked
+            for other in self.ledger.entries.values()
+        )
 
     def checked(self, work: Work) -> Work:
         """A node that swallowed a Stop gets it again at its next question; the executor looks here at the end."""

@@ -47,7 +47,8 @@ class Calls(Asking):
         """The key under which this step asks the call now: `:r2` after what a repair has put aside, then `:r3`."""
         name = self.repeats.get(base, base)
         there = self.ledger.entries.get(name)
-        return following(name, base) if there is not None and there.past and there.kind == EFFECT else name
+        anew = there is not None and there.kind == EFFECT and self.is_over(there)
+        return following(name, base) if anew else name
 
     def _effect(
         self,
@@ -190,7 +191,7 @@ class Calls(Asking):
                 asked, number = there, number + 1
                 name = f"{key}?{number}"
             if asked is not None and (
-                asked.status == CANCELLED or _is_over(asked, call) or asked.key in unfit
+                asked.status == CANCELLED or self._is_settled(asked, call) or asked.key in unfit
             ):
                 asked = None
             name = name if asked is None else asked.key
@@ -224,6 +225,12 @@ class Calls(Asking):
             raise Stop(Waits((name,)))
         return asked
 
+    def _is_settled(self, asked: Entry, call: Call) -> bool:
+        """Whether a repair has put it aside, and what is proposed now is another call, or it got no answer."""
+        if not self.is_over(asked):
+            return False
+        return codec.loads(asked.request)["payload"] != call.arguments or asked.value["outcome"] == "expired"
+
     def _approved(self, tool: Tool, asked: Entry) -> Call:
         """Exactly what people approved, or what they said instead."""
         answer = asked.value
@@ -236,13 +243,6 @@ class Calls(Asking):
     def _refuse_unapproved(self, call: Call, decided_by: str) -> None:
         if call.digest != self.ledger.entries[decided_by].approved_digest:
             raise Permanent(f"{call.tool.name}: what was approved is not what would run; nothing was sent")
-
-
-def _is_over(asked: Entry, call: Call) -> bool:
-    """Whether a repair has put it aside, and it does not answer what is proposed now: another call, or no answer."""
-    if not asked.aside:
-        return False
-    return codec.loads(asked.request)["payload"] != call.arguments or asked.value["outcome"] == "expired"
 
 
 def asked_about(asked: Entry) -> dict[str, Any]:

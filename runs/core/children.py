@@ -106,10 +106,8 @@ class Children(Asking):
 
     def _entry(self, graph: Graph, name: str, request: str, explicit: bool) -> Work:
         """(the entry of a start, whether it is still to be opened)."""
-        key, number = name, 1
-        while (entry := self.ledger.entries.get(key)) is not None and entry.past:
-            number += 1
-            key = f"{name}~{number}"
+        key = self.current(name)
+        entry = self.ledger.entries.get(key)
         self.asked.add(key)
         if entry is None:
             for other in self._started():

@@ -44,6 +44,7 @@ class Entry:
     error: str = ""
     attempts: int = 0
     asked_at: datetime | None = None
+    answered_at: datetime | None = None
     tried_at: datetime | None = None
     due_at: datetime | None = None
     taken: bool = False

@@ -29,10 +29,8 @@ class People(Asking):
         return answer_of(asked)
 
     def _open_interrupt(self, ask: Ask, name: str) -> Work:
-        key, number = name, 1
-        while (asked := self.ledger.entries.get(key)) is not None and asked.past:
-            number += 1
-            key = f"{name}~{number}"
+        key = self.current(name)
+        asked = self.ledger.entries.get(key)
         self.asked.add(key)
         if asked is None:
             judged = yield from self.judge(ask, codec.dumps(ask.payload))

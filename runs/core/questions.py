@@ -32,7 +32,10 @@ class Questions(Calls, People, Waiting, Children):
             if isinstance(item, Ask):
                 named.append((item, self.keys.named(item.name or self.ledger.node, "interrupt")))
             elif isinstance(item, Call):
-                named.append((item, self._current(self.keys.of_call(item, None))))
+                base = self.keys.of_call(item, None)
+                named.append((item, base))
+                self.asked.add(self.repeats.get(base, base))
+                continue
             elif isinstance(item, (Wait, Timer)):
                 named.append((item, self.keys.counted(item.name)))
             elif isinstance(item, Child):
@@ -42,6 +45,8 @@ class Questions(Calls, People, Waiting, Children):
                     f"gather: {item!r} is none of tool.bind(...), Ask(...), Wait(...), Timer(...) and a child"
                 )
             self.asked.add(named[-1][1])
+        named = [(item, self._current(name) if isinstance(item, Call) else name) for item, name in named]
+        self.asked.update(name for _, name in named)
         opened: dict[str, Entry] = {}
         for item, name in named:
             if isinstance(item, Ask):

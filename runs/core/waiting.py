@@ -65,10 +65,8 @@ class Waiting(Asking):
 
     def _open_wait(self, item: Wait | Timer, name: str) -> Work:
         """Open the wait, or look again at one that is open: it may be answered by now."""
-        key, number = name, 1
-        while (entry := self.ledger.entries.get(key)) is not None and entry.past:
-            number += 1
-            key = f"{name}~{number}"
+        key = self.current(name)
+        entry = self.ledger.entries.get(key)
         self.asked.add(key)
         if entry is None:
             entry = Entry(key, item.kind, item.name, item.request, codec.digest(item.request))

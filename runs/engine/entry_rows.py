@@ -65,6 +65,8 @@ def entry_of(row: LedgerEntry) -> Entry:
         error_kind=row.error_kind,
         error=row.error,
         attempts=row.attempts,
+        asked_at=row.opened_at,
+        answered_at=row.answered_at,
         tried_at=row.tried_at,
         due_at=row.due_at,
         taken=row.taken_at is not None,

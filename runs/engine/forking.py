@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from runs import registry
 from runs.conf import conf
 from runs.core.errors import DurableError
-from runs.core.ledger import COMPENSATED
+from runs.core.ledger import COMPENSATED, FAILED
 from runs.engine import blobs, clock, holding
 from runs.engine.announce import announce
 from runs.engine.closing import line_of
@@ -26,9 +26,9 @@ from runs.engine.ids import uuid7
 from runs.engine.starting import first_body
 from runs.engine.state import StoredState
 from runs.engine.transition import FORK, begun
-from runs.errors import Conflict, Missing, told
+from runs.errors import Conflict, Invalid, Missing, told
 from runs.models.checkpoint import Checkpoint
-from runs.models.entry import DONE, EFFECT, IN_DOUBT, INTERRUPT, OPEN, LedgerEntry
+from runs.models.entry import CHILD, DONE, EFFECT, IN_DOUBT, INTERRUPT, OPEN, LedgerEntry
 from runs.models.run import Run
 from runs.models.tombstone import Tombstone
 
@@ -66,13 +66,17 @@ def fork(run_id: uuid.UUID, by: str, reason: str, seq: int | None) -> Run:
                     _("Run %(run)s is erased, or being erased; nothing is left to fork."), run=origin.short_id
                 )
             )
+        if origin.ending:
+            raise Conflict(
+                told(_("Run %(run)s is undoing what it did; fork it once that is over."), run=origin.short_id)
+            )
         place = place_at(origin, seq)
         _refuse_unserved(origin, place)
         entries = list(origin.entries.filter(step=place.step + 1).order_by("id"))
         _refuse_unclear(origin, entries)
         made = _made(origin, place, now)
         copies = _copies(origin, made, entries)
-        words = f"{reason} (from run {origin.pk}, checkpoint {place.seq})"
+        words = f"From run {origin.pk}, checkpoint {place.seq}: {reason}"
         first = begun(made, now, by, words, _body(origin, made, place), FORK, map(line_of, copies))
         made.save(force_insert=True)
         first.save(force_insert=True)
@@ -92,8 +96,10 @@ def would_send(run: Run, seq: int | None = None) -> list[LedgerEntry]:
 
 
 def place_at(run: Run, seq: int | None) -> Place:
-    """Raises Missing for a checkpoint that is not there, Conflict for one after which no node follows."""
+    """Raises Missing for a checkpoint that is not there, Conflict for one from which a fork cannot go on."""
     number = run.seq if seq is None else seq
+    if type(number) is not int:
+        raise Invalid(told(_("A checkpoint is named by its number, not by %(seq)s."), seq=repr(number)))
     link = run.checkpoints.filter(seq=number).first()
     if link is None:
         raise Missing(told(_("Run %(run)s has no checkpoint %(seq)s."), run=run.short_id, seq=number))
@@ -105,7 +111,22 @@ def place_at(run: Run, seq: int | None) -> Place:
                 run=run.short_id,
             )
         )
+    _refuse_undone(run, link)
     return Place(number, _node_after(run, link), link.step, link.version)
+
+
+def _refuse_undone(run: Run, link: Checkpoint) -> None:
+    """Of the steps before this checkpoint: its state speaks of what they did."""
+    undone = run.entries.filter(status=COMPENSATED, step__lte=link.step).order_by("step", "id")
+    if not undone:
+        return
+    before = run.checkpoints.filter(step__lt=undone[0].step).order_by("-seq").values_list("seq", flat=True)[0]
+    said = _(
+        "What run %(run)s did before checkpoint %(seq)s was undone (%(keys)s). Fork it from checkpoint %(before)s, or "
+        "an earlier one."
+    )
+    keys = ", ".join(entry.key for entry in undone)
+    raise Conflict(told(said, run=run.short_id, seq=link.seq, keys=keys, before=before))
 
 
 def _node_after(run: Run, link: Checkpoint) -> str:
@@ -201,9 +222,19 @@ def _body(origin: Run, made: Run, place: Place) -> str:
 
 
 def _copies(origin: Run, made: Run, entries: list[LedgerEntry]) -> list[LedgerEntry]:
+    entries = [entry for entry in entries if entry.compensates_id is None]
     done = [entry for entry in entries if entry.status == DONE and entry.kind != INTERRUPT]
     there = {entry.key for entry in entries if not (entry.status == "cancelled" or entry.aside)}
-    return [_copy(origin, made, entry, there) for entry in done if entry.compensates_id is None]
+    return [
+        _copy(origin, made, entry, there) for entry in entries if entry in done or _was_caught(entry, done)
+    ]
+
+
+def _was_caught(entry: LedgerEntry, done: list[LedgerEntry]) -> bool:
+    """Whether the node may have gone another way after this failure: it stands beside what was done there."""
+    return entry.status == FAILED and any(
+        other.opened_at >= entry.answered_at and (other.write or other.kind == CHILD) for other in done
+    )
 
 
 def _copy(origin: Run, made: Run, entry: LedgerEntry, there: set[str]) -> LedgerEntry:
@@ -214,6 +245,8 @@ def _copy(origin: Run, made: Run, entry: LedgerEntry, there: set[str]) -> Ledger
         if field.name not in LEFT_OUT
     }
     for name in ("request", "result"):
+        if columns[name] is None:
+            continue
         text = blobs.load_text(origin.pk, columns[name], entry.key)
         blobs.share(origin.pk, made.pk, text)
         columns[name] = blobs.offload_text(made.pk, text, entry.key, conf.blob_bytes, conf.value_limit_bytes)
@@ -221,4 +254,7 @@ def _copy(origin: Run, made: Run, entry: LedgerEntry, there: set[str]) -> Ledger
     if entry.kind != EFFECT and anew and anew[1] not in there:
         columns["key"] = anew[1]
     columns["taken_at"] = entry.taken_at or entry.answered_at
+    columns["aside"] = (
+        entry.status == FAILED
+    )  # as a repair would have it: the core says whether it is asked anew
     return LedgerEntry(run=made, copied_from=entry.copied_from or entry.pk, **columns)

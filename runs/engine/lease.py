@@ -32,7 +32,7 @@ class Lease:
         self, run: Run, graph: Graph, worker: str, reading: clock.Reading, state: StoredState
     ) -> None:
         self.run_id, self.graph, self.worker = run.id, graph, worker
-        self.parent_id = run.parent_id
+        self.parent_id, self.is_fork = run.parent_id, run.origin is not None
         self.version = run.version  # not the graph's until it is migrated
         self.run_text = str(run.id)
         self.fence, self.seq, self.head = run.fence, run.seq, run.head

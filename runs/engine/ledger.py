@@ -6,6 +6,7 @@ import random
 import uuid
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any  # recorded values are the author's
 
 from django.db import IntegrityError, transaction
@@ -17,6 +18,7 @@ from runs.core.ledger import DONE, FAILED, IN_DOUBT, OPEN, Entry
 from runs.core.moments import Until, moment_of
 from runs.engine import blobs, clock
 from runs.engine.acts import RowActs
+from runs.engine.ancestry import done_before_parting
 from runs.engine.boundaries import boundary
 from runs.engine.children import RowChildren
 from runs.engine.closing import line_of
@@ -179,9 +181,13 @@ class RowLedger(RowActs, RowChildren, RowMeanwhile):
         return young and self.lease.covers(margin)
 
     def holder(self, idempotency_key: str) -> tuple[str, Entry] | None:
-        """Whoever has it, also in the archive."""
+        """Whoever has it, also in the archive; of what a fork's origin had done before they parted, the fork has it."""
         everyone = everywhere(LedgerEntry)
         row = durably_or_lost(everyone.filter(idempotency_key=idempotency_key).first)
+        before = None
+        if self.lease.is_fork and (row is None or row.run_id != self.lease.run_id):
+            before = durably_or_lost(partial(done_before_parting, self.lease.run_id, idempotency_key))
+            row = before or row
         if row is None:
             return None
         if row.decided_by_id is not None:
@@ -190,7 +196,7 @@ class RowLedger(RowActs, RowChildren, RowMeanwhile):
         if row.decided_by is not None:
             proposed = row.decided_by.request_value()["payload"]
             entry.proposal_digest = codec.digest(codec.dumps(proposed))
-        return str(row.run_id), entry
+        return self.run_id if before is not None else str(row.run_id), entry
 
     def to_compensate(self) -> Entry | None:
         """The next write to undo, of whatever step of the run."""

@@ -27,7 +27,9 @@ def refuse_ended_otherwise(run: Run) -> None:
     if compensating.has_begun(run):
         raise Conflict(
             told(
-                _("What run %(run)s did was undone, or began to be; it cannot go on any more. Fork it."),
+                _(
+                    "What run %(run)s did was undone, or began to be; it cannot go on. Fork it from before that."
+                ),
                 run=run.short_id,
             )
         )

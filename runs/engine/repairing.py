@@ -53,10 +53,10 @@ class Repair:
 
     @property
     def words(self) -> str:
-        """The reason, and after it what was done."""
+        """What is done, and then the reason: nobody's words can pass for the engine's."""
         place = "" if self.to is None else f" to {'END' if self.to == END else self.to}"
         other = "" if self.state is UNCHANGED else ", with another state"
-        return f"{self.reason} ({self.way}{place}{other})"
+        return f"{self.way.capitalize()}{place}{other}: {self.reason}"
 
 
 def repaired(run_id: uuid.UUID, wanted: Repair) -> Checkpoint:
@@ -122,7 +122,7 @@ def _target(run: Run, graph: Graph | None, wanted: Repair) -> str | None:
     if wanted.way == RETRY or graph is None:
         return None
     if wanted.way == MOVE:
-        if wanted.to not in graph.nodes:
+        if not isinstance(wanted.to, str) or wanted.to not in graph.nodes:
             raise _no_such_node(wanted.to, list(graph.nodes))
         return wanted.to
     node = graph.nodes.get(run.node)

@@ -18,6 +18,7 @@ from runs.models.run import Run
 from runs.models.statuses import may_follow
 from runs.secrets import guard
 
+LONGEST_ACTOR = 160  # where more was cut, the column has room for saying so
 START = "start"
 FORK = "fork"  # in place of it, of a run that begins where another one stood
 SETTLE = "settle"  # of what an ended run left in doubt: its status stays
@@ -69,7 +70,7 @@ def move(
         version=shown["version"],
         attempt=shown["attempt"],
         fence=shown["fence"],
-        actor=storable_text(actor, 180),
+        actor=storable_text(actor, LONGEST_ACTOR),
         reason=storable_text(guard().redact(reason)),
         at=now,
         body=body,
@@ -106,7 +107,7 @@ def begun(
         version=run.version,
         attempt=run.attempt,
         fence=run.fence,
-        actor=storable_text(actor, 180),
+        actor=storable_text(actor, LONGEST_ACTOR),
         reason=storable_text(guard().redact(reason)),
         at=now,
         body=body,

@@ -70,7 +70,8 @@ class Repairs:
 
         It has keys of its own: what this run did in later steps it does again (`forking.would_send` lists it). What is
         done in the step where it begins it takes over, and asks people anew. Raises Conflict where that step has an
-        effect in doubt or under way, at the end of a completed run, and for one that is erased.
+        effect in doubt or under way, or what an earlier one did was undone; at the end of a completed run; and for one
+        that is erased, or is undoing what it did.
         """
         from runs.engine import forking
 
@@ -87,8 +88,8 @@ class Repairs:
 
 
 def refuse_unfit(reason: str, wanted: str | Promise) -> None:
-    """Raises Invalid for a reason that may not be stored, and with what is `wanted` where it is blank."""
-    if not reason.strip():
+    """Raises Invalid for a reason that may not be stored, and with what is `wanted` where there is none."""
+    if not isinstance(reason, str) or not reason.strip():
         raise Invalid(wanted, {"reason": [wanted]})
     if len(reason) > LONGEST_REASON:
         said = told(

@@ -74,3 +74,16 @@ of_runs = Sentences(
     gettext_noop("the worker was gone before the answer came"),
     gettext_noop("the run ended while the call was under way"),
 )
+
+# Before the reason of whoever did it (runs/engine/repairing.py, forking.py)
+of_repairs = Sentences(
+    gettext_noop("Retry: %(reason)s"),
+    gettext_noop("Retry, with another state: %(reason)s"),
+    gettext_noop("Skip: %(reason)s"),
+    gettext_noop("Skip, with another state: %(reason)s"),
+    gettext_noop("Skip to %(node)s, with another state: %(reason)s"),
+    gettext_noop("Skip to %(node)s: %(reason)s"),
+    gettext_noop("Move to %(node)s, with another state: %(reason)s"),
+    gettext_noop("Move to %(node)s: %(reason)s"),
+    gettext_noop("From run %(run)s, checkpoint %(count)s: %(reason)s"),
+)

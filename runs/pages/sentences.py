@@ -14,6 +14,7 @@ from runs.engine.holding import NEEDS_DEPLOY, NEEDS_MIGRATION, Held
 from runs.pages import words
 from runs.pages.asking import WAITS, awaited
 from runs.pages.plain import actor, clause, first_line
+from runs.pages.recorded import of_repairs
 
 if TYPE_CHECKING:
     from runs.models import Checkpoint, LedgerEntry, Run
@@ -202,6 +203,8 @@ def kind(checkpoint: Checkpoint) -> str:
 def happened(event: Checkpoint) -> str:
     """What befell a step, from the checkpoint that says so."""
     reason = first_line(event.reason)
+    if event.kind in ("repair", "fork"):
+        reason = of_repairs.retold(reason)
     said = {
         "lost": _("Its worker died or fell silent"),
         "retry": _("Try %(attempt)s failed") % {"attempt": event.attempt},

@@ -9,7 +9,7 @@ import pytest
 
 from runs import start
 from runs.engine.verify import first_bad_row
-from runs.models import Run
+from runs.models import LedgerEntry, Run
 from tests.acceptance.installation import ended, until, working
 from tests.acceptance.naps.graphs import naps
 from tests.amounts import IN_FULL
@@ -51,8 +51,12 @@ def test_a_timer_fires_at_its_time_and_never_before(process_environment, tmp_pat
     assert median(late) < LATE, late
     slept = [timer.due_at - timer.opened_at for timer in timers]
     assert slept == [timedelta(seconds=1.3)] * ROUNDS
-    waits = run.entries.filter(kind="signal", signal__at__gte=timers[0].opened_at).select_related("signal")
-    woken = [wait.answered_at - wait.signal.at for wait in waits if wait.signal.at > wait.opened_at]
+    waits = LedgerEntry.objects.filter(run=run, kind="signal", signal__at__gte=timers[0].opened_at)
+    woken = [
+        wait.answered_at - wait.signal.at
+        for wait in waits.select_related("signal")
+        if wait.signal.at > wait.opened_at
+    ]
     assert woken and median(woken) < LATE, woken
     assert run.deaths == run.silent == 0
     assert first_bad_row(run) is None

@@ -13,7 +13,9 @@ from django.utils.translation import trans_real
 
 GERMAN = {"HTTP_ACCEPT_LANGUAGE": "de"}
 _PLACE = re.compile(r"(%(?:\(\w+\))?[sd]|\{\w*\})")
-_WITHOUT_WORDS = re.compile(r"https?://\S+|[\w.+-]+@[\w.-]+|[0-9a-f]{6,}|[\w#]*\d[\w:#.-]*")
+_WITHOUT_WORDS = re.compile(
+    r"https?://\S+|[\w.+-]+@[\w.-]+|\b[0-9a-f]{8}(?:-[0-9a-f]{4,12}){4}\b|[0-9a-f]{6,}|[\w#]*\d[\w:#.-]*"
+)
 _WORD = re.compile(r"[A-Za-z][A-Za-z_]+")
 # A blockquote: reasons, and what the trail keeps.
 SILENT = {"script", "style", "code", "pre", "textarea", "kbd", "time", "blockquote"}

@@ -45,7 +45,7 @@ def test_a_fork_of_a_failed_run_takes_over_what_its_step_has_done_and_goes_on_by
     assert (copied.copied_from, copied.idempotency_key, copied.result) == (of.pk, None, of.result)
     first = fork.checkpoints.get(seq=0)
     assert (first.kind, first.actor) == ("fork", "user olga")
-    assert first.reason == f"with another saw (from run {run.pk}, checkpoint {run.seq})"
+    assert first.reason == f"From run {run.pk}, checkpoint {run.seq}: with another saw"
     run.refresh_from_db()
     assert (run.status, kinds(run)[-1]) == ("failed", "fail"), "the run itself stays as it was"
     are_sound(run, fork)

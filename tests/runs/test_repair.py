@@ -60,7 +60,7 @@ def test_a_failed_run_is_retried_and_nothing_that_was_done_is_done_again():
     )
     assert kinds(run)[:4] == ["start", "claim", "fail", "repair"]
     told = run.checkpoints.get(kind="repair")
-    assert (told.actor, told.reason, told.step) == ("user olga", "the saw is mended (retry)", 0)
+    assert (told.actor, told.reason, told.step) == ("user olga", "Retry: the saw is mended", 0)
     assert run.checkpoints.get(kind="fail").reason.startswith("EffectFailed"), (
         "what had gone wrong stays told"
     )

@@ -176,7 +176,7 @@ def test_once_a_run_undoes_what_it_did_only_a_fork_goes_on():
     while run.status not in ("failed", "cancelled"):
         drive(run)
     for verb in (run.retry, run.skip, lambda by, why: run.move(by, why, to="arrange")):
-        with pytest.raises(Conflict, match="it cannot go on any more. Fork it"):
+        with pytest.raises(Conflict, match="it cannot go on. Fork it"):
             verb("olga", "go on")
     fork = run.fork("olga", "from the start", seq=0)
     happened.clear()

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from runs import END, Ask, Graph, Permanent, Retry, tool
+from runs import END, Ask, EffectFailed, Graph, Permanent, Retry, tool
 
 done: list[str] = []  # what has happened outside, in order
 under: list[str] = []  # the idempotency keys of what was built, in order
@@ -90,5 +90,49 @@ def ask(run, state):
     state.log.append(str(run.wait_for("paid")))
 
 
+careful = Graph("workshop-careful", state=Order, operators="ops")
+
+
+@careful.node(retry=ONCE)
+def make_either(run, state):
+    try:
+        state.log.append(run.call(build, item="wood"))
+    except EffectFailed:
+        state.log.append(run.call(sell, item="scrap", price=1))
+    state.log.append(run.call(build, item=state.item))
+
+
+side_by_side = Graph("workshop-side-by-side", state=Order, operators="ops")
+
+
+@side_by_side.node(retry=ONCE)
+def make_all(run, state):
+    state.log += run.gather(*[build.bind(item=item) for item in ("wood", state.item, "lamp")])
+
+
+once_more = Graph("workshop-once-more", state=Order, operators="ops")
+
+
+@once_more.node(then="pay", retry=ONCE)
+def order(run, state):
+    state.log.append(run.call(build, item="wood", key="wood:{run_id}"))
+    state.log.append(
+        run.call(sell, item="plan", price=1, key="plan:{run_id}", approve=Ask("Sell it?", reviewers="pm"))
+    )
+
+
+@once_more.node(then="look", retry=ONCE)
+def pay(run, state):
+    state.log.append(run.call(build, item=state.item))
+
+
+@once_more.node(retry=ONCE)
+def look(run, state):
+    state.log.append(run.call(build, item="wood", key="wood:{run_id}"))
+    state.log.append(
+        run.call(sell, item="plan", price=1, key="plan:{run_id}", approve=Ask("Sell it?", reviewers="pm"))
+    )
+
+
 broken = Permanent("the saw is broken")
-ALL = (workshop, selling, asking)
+ALL = (workshop, selling, asking, careful, side_by_side, once_more)

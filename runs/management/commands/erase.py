@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import uuid
 from typing import Any  # options are whatever the command line gives
 
 from runs.command_line import OneLineCommand, about_a_run, as_json, number_of, person_named, shell
@@ -29,6 +30,18 @@ class Command(OneLineCommand):
                 stone = Tombstone.objects.get(pk=stone.pk)
         family = Run.objects.filter(root=run.root).count()
         told = {"id": str(run.root), "runs": family, "by": stone.by, "at": stone.at, "reason": stone.reason}
+        told["forks"] = [str(fork) for fork in forks_of(run.root)]
+        if options["json"]:
+            self.stdout.write(as_json(told))
+            return
+        left = f"; {number_of(len(told['forks']), 'fork')} of it stay: " if told["forks"] else ""
         self.stdout.write(
-            as_json(told) if options["json"] else f"{run.root} {run.graph} erased: {number_of(family, 'run')}"
+            f"{run.root} {run.graph} erased: {number_of(family, 'run')}{left}{', '.join(told['forks'])}"
         )
+
+
+def forks_of(top: uuid.UUID) -> list[uuid.UUID]:
+    """Runs that were forked from the family and hold what they took over from it: they are erased by themselves."""
+    family = Run.objects.filter(root=top).values("pk")
+    found = Run.objects.filter(origin__in=family, tombstone=None).order_by("pk")
+    return list(found.values_list("pk", flat=True))
