@@ -216,6 +216,19 @@ def test_what_a_cancel_closed_is_asked_anew_and_what_was_answered_stays():
     assert "colour~2" not in keys(run)
 
 
+def test_an_answer_that_could_still_be_undone_became_final_with_the_end_and_is_taken_by_the_retry():
+    run = start("workshop-asking", {})
+    drive(run)
+    entry = answer(run, "colour", undo=3600)
+    run.cancel("ada", "too early")
+    run.retry("olga", "not too early")
+    drive(run)
+    assert keys(run) | {"colour": "done", "paid#1": "open"} == keys(run), "it is not waited for"
+    entry.refresh_from_db()
+    assert entry.taken_at is not None
+    is_sound(run)
+
+
 def test_a_question_that_a_cancel_closed_is_asked_anew():
     run = start("workshop-asking", {})
     drive(run)
