@@ -219,9 +219,12 @@ def test_nothing_brings_an_archived_run_back_and_nothing_is_added_to_it(ended, a
     assert start(storied.story, {"log": ["begun"]}, key="story:1") == ended
     with pytest.raises(Conflict):
         start(storied.story, {"log": ["another"]}, key="story:1")
-    for seq in range(ended.seq):
+    undone = ended.entries.get(status="compensated")
+    for seq in ended.checkpoints.filter(step__lt=undone.step).values_list("seq", flat=True):
         made = ended.fork("olga", "look at it", seq)
         assert (made.state_at(), first_bad_row(made)) == (ended.state_at(seq), None)
+    with pytest.raises(Conflict, match="was undone"):
+        ended.fork("olga", "look at it")
     kept = ended.keep("a court asked for it", "olga")
     assert hold(ended) == kept
     with pytest.raises(Conflict, match="is kept"):
