@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import uuid
 
+from django.db.models import Q
+
 from runs.core.errors import Permanent
+from runs.core.keys import again
 from runs.models.archived import everywhere
 from runs.models.checkpoint import Checkpoint
 from runs.models.entry import DONE, EFFECT, LedgerEntry
@@ -21,8 +24,12 @@ def done_before_parting(run_id: uuid.UUID, idempotency_key: str) -> LedgerEntry 
     while run.origin is not None:
         entered = Checkpoint.objects.values_list("step", flat=True).get(run=run, seq=0) + 1
         key = key.replace(str(run.pk), str(run.origin))
-        done = everywhere(LedgerEntry).filter(run=run.origin, idempotency_key=key, kind=EFFECT, status=DONE)
-        if (found := done.filter(step__lte=entered, answered_at__lte=run.created_at).first()) is not None:
+        keyed = Q(idempotency_key=key) | Q(
+            idempotency_key__startswith=f"{key}:r"
+        )  # asked anew after a repair
+        done = everywhere(LedgerEntry).filter(keyed, run=run.origin, kind=EFFECT, status=DONE)
+        before = done.filter(step__lte=entered, answered_at__lte=run.created_at)
+        if found := next((one for one in before if _is_of(key, one.idempotency_key)), None):
             if found.result == "":
                 raise Permanent(
                     f"{found.key} was done by run {run.origin}, of which this is a fork, and its result was erased"
@@ -30,3 +37,7 @@ def done_before_parting(run_id: uuid.UUID, idempotency_key: str) -> LedgerEntry 
             return found
         run = Run.objects.get(pk=run.origin)
     return None
+
+
+def _is_of(key: str, other: str | None) -> bool:
+    return other is not None and (other == key or again(key, other) > 0)

@@ -96,6 +96,18 @@ def test_an_authors_key_that_was_done_before_a_fork_is_done_for_the_fork_as_well
     assert "its result was erased" in fork.error
 
 
+def test_an_authors_key_that_a_repair_had_asked_anew_is_done_for_a_fork_as_well():
+    run = failed("workshop-once-more", "wood")
+    run.retry("olga", "mended")
+    drive(run)
+    answer(run, "plan:{run_id}?", "approve")
+    drive(run)
+    assert (run.status, done) == ("completed", ["wood", "sold plan for 1", "chair"]), run.error
+    fork = run.fork("olga", "look again", run.checkpoints.filter(kind="step").order_by("seq")[0].seq)
+    drive(fork)
+    assert (fork.status, len(done)) == ("completed", 3), fork.error
+
+
 def test_a_run_that_was_undone_is_forked_only_from_before_that():
     run = started()
     drive(run)  # undoes
