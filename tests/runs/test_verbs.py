@@ -24,7 +24,7 @@ ELSEWHERE = {
     "chores.py Chore.take": "one UPDATE; tests/runs/test_chores.py",
     "engine/shift.py Shift._beat_once": "an UPDATE of the worker's own row, and a look at it",
     "engine/saying.py Rounds.write": "texts beside the record; tests/runs/test_live_texts.py",
-    "engine/sql.py heartbeat": "one UPDATE; tests/runs/test_recovery.py",
+    "engine/sql.py heartbeat": "one UPDATE; tests/runs/test_time_limits.py",
     "engine/sql.py _watched_transaction": "what others open their transactions with",
 }
 
