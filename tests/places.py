@@ -16,6 +16,7 @@ PLACES = {
     "smoke": (
         "tests/durableweb/test_checks.py",
         "tests/durableweb/test_policy.py",
+        "tests/runs/test_archive.py",
         "tests/runs/test_steps.py",
     ),
 }

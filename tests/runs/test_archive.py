@@ -110,6 +110,7 @@ def changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
     ]
 
 
+@pytest.mark.smoke  # it stands on a name of Django that is not documented
 def test_an_archived_family_is_out_of_the_hot_tables_and_reads_as_it_did_before(ended, client, ada):
     """Every page, command, state and blob of it, one by one."""
     client.force_login(ada)
@@ -368,6 +369,7 @@ def test_of_an_old_installation_each_page_reads_by_index_and_no_hot_statement_re
     assert [query["sql"] for query in seen if "runs_archived" in query["sql"]] == []
 
 
+@pytest.mark.smoke  # it stands on a name of Django that is not documented
 def test_what_may_be_in_the_archive_is_not_joined_by_mistake(ended):
     with pytest.raises(FieldError, match="may be in the archive"):
         ended.entries.select_related("decided_by").first()
