@@ -14,6 +14,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
+from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from approvals import admin_words  # before the form: importing it names what that shows
@@ -167,6 +168,8 @@ class NoticeAdmin(ModelAdmin):
     list_select_related = ("approval", "person", "target")
     empty_says = _("Each mail and message about an approval appears here, with what became of it.")
     ordering = ("-made_at",)
+    show_full_result_count = False  # of very many, each time; nor are those counted that a filter leaves
+    paginator = InfinitePaginator
 
     @display(description=_("occasion"), ordering="occasion")
     def occasion_in_words(self, notice: Notice) -> Promise:

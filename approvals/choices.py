@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from django.core.cache import caches
+
 from approvals.filters import AGES, DEADLINES, RISK_WORDS
-from approvals.models import Approval, SavedFilter, reach
+from approvals.models import SavedFilter, reach
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from approvals.listing import Listing
-    from approvals.models.inbox import ApprovalQuerySet
-    from runs.models import Run
 
 SAMPLE = 100  # of so many rows it is told which graphs and people there are
+REMEMBERED = 60  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Of graphs, and of those for whom and by whom runs were started."""
+
+    graphs: frozenset[str]
+    requesters: frozenset[str]
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[str, str | None, str | None]]) -> Names:
+        """`rows`: graph, for whom, by whom."""
+        found = list(rows)
+        people = {name for row in found for name in row[1:] if name}
+        return cls(frozenset(row[0] for row in found), frozenset(people))
 
 
 class Choices:
@@ -26,38 +45,35 @@ class Choices:
     @property
     def graphs(self) -> list[str]:
         """Names to filter by: of this scope, and the one that is chosen."""
-        return sorted({row[0] for row in self._sample} | {self._filter.graph} - {""})
+        return sorted((self._names.graphs | {self._filter.graph}) - {""})
 
     @property
     def requesters(self) -> list[str]:
-        return sorted({name for row in self._sample for name in row[1:] if name})
+        return sorted(self._names.requesters)
 
     @cached_property
     def saved(self) -> list[SavedFilter]:
         return list(SavedFilter.objects.filter(person=self._listing.user))
 
-    @property
+    @cached_property
     def saved_as(self) -> SavedFilter | None:
         """The saved filter that the list shows."""
         return next((each for each in self.saved if each.query == self._filter.kept_query), None)
 
     @cached_property
-    def _sample(self) -> list[tuple[str, str | None, str | None]]:
-        """(graph, for whom, by whom), without the filter."""
-        first = self._listing.first_keys if self._filter.is_plain else None
-        if first is None:
-            rows = self._near[:SAMPLE]
-        elif len(first) <= len(self._listing.rows):
-            return [(row.graph, *_requesters(row.run)) for row in self._listing.rows]
-        else:
-            rows = Approval.objects.filter(pk__in=reach.among(first[:SAMPLE]))
-        return list(rows.values_list("graph", "run__on_behalf_of__username", "run__created_by__username"))
-
-    @property
-    def _near(self) -> ApprovalQuerySet:
-        name = "all" if self._filter.scope == "attention" else self._filter.scope
-        return reach.near(name, self._listing.scopes.rows(name), self._listing.user)
-
-
-def _requesters(run: Run) -> list[str | None]:
-    return [one.username if one is not None else None for one in (run.on_behalf_of, run.created_by)]
+    def _names(self) -> Names:
+        """Those of the page, where nothing narrows it; else of some rows of its scope, a minute old at most: who looks
+        for something looks at several pages, and to gather them took as long as to find what was looked for."""
+        if self._filter.is_plain:
+            return Names.of((row.graph, row.served_as, row.started_as) for row in self._listing.rows)
+        scope, user = self._filter.scope, self._listing.user
+        name = "all" if scope == "attention" else scope
+        key = f"approvals:names:{name}:{user.pk}"
+        known = caches["process"].get(key)
+        if known is None:
+            rows = reach.near(name, self._listing.scopes.rows(name), user)[:SAMPLE]
+            known = Names.of(
+                rows.values_list("graph", "run__on_behalf_of__username", "run__created_by__username")
+            )
+            caches["process"].set(key, known, REMEMBERED)
+        return known

@@ -76,7 +76,7 @@ def counted_together(lists: Mapping[str, Countable]) -> dict[str, Count]:
 def many_remembered(key: str) -> Count | None:
     """That there were very many a moment ago under `key`; None where it is to be counted."""
     many = caches["process"].get(f"approvals:many:{key}")
-    return Count(many, is_cut=True) if many else None
+    return Count(many, is_cut=True) if many is not None else None  # none may be among the first of very many
 
 
 def remember_many(key: str, found: Count) -> None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any  # rows of either table
 from urllib.parse import urlencode
 
 from django.utils.translation import gettext_lazy as _
 
 from approvals.models.inbox import SCOPES, midnight_after
+from approvals.models.reviewer import Reviewer
 from approvals.models.search import SHORTEST_ANYWHERE
 from approvals.words import RISKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import datetime
+    from uuid import UUID
 
+    from django.db.models import QuerySet
     from django.utils.functional import Promise
 
     from approvals.models.inbox import ApprovalQuerySet
@@ -140,14 +143,17 @@ class Filter:
             rows = rows.filter(risk=self.risk)
         return self._due(rows, now) if self.due and self.scope != "decided" else rows
 
-    def ways(self, rows: ApprovalQuerySet) -> Iterator[tuple[ApprovalQuerySet, bool]]:
-        """`rows` narrowed by each thing for which there is an index beside their order; whether that is of words."""
+    def ways(self, rows: ApprovalQuerySet) -> Iterator[tuple[QuerySet[Any, UUID], bool]]:
+        """Ids among which are all of `rows` that fit, by each thing for which there is an index beside their order; and
+        whether that is of words."""
         if self.reviewer:
-            yield rows.for_reviewer(self.reviewer, live=self.scope != "decided"), False
+            named = Reviewer.objects.filter(name__iexact=self.reviewer, excluded=False).order_by()
+            named = named if self.scope == "decided" else named.filter(live=True)
+            yield named.values_list("approval", flat=True), False
         if self.requester:
-            yield rows.asked_by(self.requester), False
+            yield rows.asked_by(self.requester).values_list("pk", flat=True), False
         if len(self.q) >= SHORTEST_ANYWHERE:  # what is shorter is seldom rare, and dear to look up
-            yield rows.matching(self.q), True
+            yield rows.matching(self.q).values_list("pk", flat=True), True
 
     def _due(self, rows: ApprovalQuerySet, now: datetime) -> ApprovalQuerySet:
         if self.due == "none":

@@ -12,7 +12,7 @@ from approvals import mentions, words
 from approvals.forms.values import visible
 from approvals.text import respoken
 from runs.models import Checkpoint
-from runs.naming import full_names
+from runs.naming import apart, full_names
 from runs.pages.plain import actor
 from runs.pages.words import person_name, status_word
 
@@ -77,7 +77,7 @@ def _step(row: Checkpoint) -> Step:
         return Step(
             "created",
             _("Started"),
-            _("by %(who)s") % {"who": visible(actor(row.actor))},
+            _("by %(who)s") % {"who": apart(visible(actor(row.actor)))},
             row.at,
             remark,
             row.seq,
@@ -91,7 +91,7 @@ def _step(row: Checkpoint) -> Step:
         return Step("running", _("A worker was lost,"), told, row.at, remark, row.seq)
     if row.kind in ("repair", "fork"):
         did = _("Repaired") if row.kind == "repair" else _("Forked")
-        who = _("by %(who)s") % {"who": visible(actor(row.actor))}
+        who = _("by %(who)s") % {"who": apart(visible(actor(row.actor)))}
         return Step("created", did, who, row.at, remark, row.seq)
     return Step("created", visible(row.kind), visible(row.node), row.at, remark, row.seq)
 
@@ -220,18 +220,18 @@ def _renamed(refusal: str) -> str:
 
 
 def _note(row: Decision | Activity, user: User) -> Note:
-    who = _("You") if row.by_id == user.pk else visible(person_name(row.by)) if row.by else ""
+    who = _("You") if row.by_id == user.pk else apart(visible(person_name(row.by))) if row.by else ""
     if hasattr(row, "verdict"):
         reason = visible(row.reason)
         if row.instead_of is not None:
-            names = {"who": who, "whom": visible(person_name(row.instead_of))}
+            names = {"who": who, "whom": apart(visible(person_name(row.instead_of)))}
             who = _("%(who)s for %(whom)s") % names
         return Note(_ICONS[row.verdict], row.by, str(words.DID[row.verdict]) % {"who": who}, row.at, reason)
     if row.kind == words.COMMENTED:
         return Note("comment", row.by, who, row.at, visible(row.text), is_comment=True)
     names = {
         "who": who,
-        "to": visible(person_name(row.to)) if row.to else "",
+        "to": apart(visible(person_name(row.to))) if row.to else "",
         "text": respoken(visible(row.text)),
     }
     if row.kind == words.ASSIGNED and row.to:
@@ -253,7 +253,7 @@ def _note(row: Decision | Activity, user: User) -> Note:
     elif row.kind == words.LATE:
         said = _("%(who)s came too late") % {"who": who}
     elif row.kind == words.REFUSED:
-        said = _("%(who)s was refused") % {"who": who}
+        said = _("You were refused") if row.by_id == user.pk else _("%(who)s was refused") % {"who": who}
     elif row.kind == words.EXPIRED:
         said = _("The deadline passed without a decision")
     elif row.kind == words.CLOSED and row.text == words.SUPERSEDED:

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from django.utils.dateparse import parse_datetime
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from approvals import counting, place
 from approvals.counting import Count, counted
 from approvals.filters import Filter
-from approvals.listed import Listed, Writer
+from approvals.listed import Writer
 from approvals.looking import Look, length_of_look, look
 from approvals.models import Approval, reach
 from approvals.models.inbox import LATER, NO_DEADLINE, OVERDUE, TODAY, due_group, midnight_after
+from approvals.models.shown import shown
 from approvals.scopes import Scopes
 from runs.engine import clock
 
@@ -49,28 +51,42 @@ class Group:
 
     name: str
     word: str | Promise
-    rows: list[Listed]
+    rows: list[SafeString]
     count: int | None
 
     @property
     def is_alarm(self) -> bool:
         return self.name == OVERDUE
 
+    @property
+    def drawn(self) -> SafeString:
+        return SafeString("\n    ".join(self.rows))
+
 
 class Listing:
-    """One reading of the list. What was opened after `until` waits behind "n new"; the page says when it was made."""
+    """One reading of the list. What was opened after `until` waits behind "n new"; the page says when it was made.
+
+    `open_id`: of the approval that is open beside it; "" for none, or for what is no id.
+    """
 
     def __init__(
-        self, user: User, filter: Filter, until: datetime | None = None, now: datetime | None = None
+        self,
+        user: User,
+        filter: Filter,
+        until: datetime | None = None,
+        now: datetime | None = None,
+        open_id: str = "",
     ) -> None:
-        self.user, self.filter = user, filter
+        self.user, self.filter, self.open_id = user, filter, open_id
         self.now = now or clock.now()
         self.until = until or self.now
         self.scopes = Scopes(user, self.now)
 
     @classmethod
-    def of(cls, user: User, said: Mapping[str, str], now: datetime | None = None) -> Listing:
-        return cls(user, Filter.of(said), _moment(said.get("until", "")), now)
+    def of(
+        cls, user: User, said: Mapping[str, str], now: datetime | None = None, open_id: str = ""
+    ) -> Listing:
+        return cls(user, Filter.of(said), _moment(said.get("until", "")), now, open_id)
 
     # -- the rows -------------------------------------------------------------------------------------------
 
@@ -102,11 +118,11 @@ class Listing:
         if self.looked is not None:
             keys = [row[0] for row in self.looked.rows[: SHOWN + 1]]
             if self.is_decided:
-                return self._shown(keys, Approval.objects.for_list())
+                return shown(keys)
             return self._with_decided(keys, after)
         scope = self._narrowed
         if self.is_decided:
-            return self._shown(place.page_of_decided(scope, after, SHOWN + 1), Approval.objects.for_list())
+            return shown(place.page_of_decided(scope, after, SHOWN + 1))
         if after is None:
             keys = [key for key, _due_at, opened_at in self._first if opened_at <= self.until][: SHOWN + 1]
         else:
@@ -116,8 +132,7 @@ class Listing:
     def _with_decided(self, keys: list[UUID], after: Place | None) -> list[Approval]:
         if self.until < self.now:
             keys += [key for key in self._decided_meanwhile(after) if key not in keys]
-        rows = self._shown(keys, Approval.objects.for_list())
-        return sorted(rows, key=place.in_order)[: SHOWN + 1]
+        return sorted(shown(keys), key=place.in_order)[: SHOWN + 1]
 
     @cached_property
     def looked(self) -> Look | None:
@@ -147,13 +162,6 @@ class Listing:
         return list(self._narrowed.values_list("pk", "due_at", "opened_at")[: self._most + 1])
 
     @property
-    def first_keys(self) -> list[UUID] | None:
-        """Ids of the rows that were read to make the page: its own, and those that follow."""
-        if self.looked is not None:
-            return [row[0] for row in self.looked.rows]
-        return [row.pk for row in self.rows] if self.is_decided else [row[0] for row in self._first]
-
-    @property
     def _most(self) -> int:
         return reach.most_counted(self.filter.scope, self.user)
 
@@ -163,16 +171,10 @@ class Listing:
         decided = Approval.objects.may_decide(self.user).filter(pk__in=latest)
         return place.page(self.filter.applied(decided, self.now).in_order(), after, SHOWN)
 
-    @staticmethod
-    def _shown(keys: list[UUID], rows: ApprovalQuerySet) -> list[Approval]:
-        """The rows of a page with all that is shown: read after the page was cut, so that only they are wide."""
-        found = {row.pk: row for row in rows.filter(pk__in=reach.among(keys))} if keys else {}
-        return [found[key] for key in keys if key in found]
-
     @cached_property
     def groups(self) -> list[Group]:
-        groups: dict[str, list[Listed]] = {}
-        writer = Writer(self.user, self.now, self.filter)
+        groups: dict[str, list[SafeString]] = {}
+        writer = Writer(self.user, self.now, self.filter, self.open_id)
         for row in self.rows:
             group = self._group_of(row)
             groups.setdefault(group, []).append(writer.written(row, group))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any  # rows of either table
 
 from django.db import OperationalError, connection, transaction
 
@@ -20,6 +20,8 @@ from approvals.models import Approval, reach
 if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
+
+    from django.db.models import QuerySet
 
     from approvals.filters import Filter
     from approvals.models.inbox import ApprovalQuerySet
@@ -92,26 +94,25 @@ def _all_of(rows: ApprovalQuerySet, after: Place | None, is_decided: bool) -> Lo
 
 
 def fitting(filter: Filter, is_decided: bool) -> list[UUID] | None:
-    """Ids of all that fit the search, the reviewer or the requester, if one of these fits few; None if none does."""
+    """Ids among which are all that fit the search, the reviewer or the requester, if these are few; None if not."""
     rows = Approval.objects.decided() if is_decided else Approval.objects.open()
-    for narrowed, by_words in filter.ways(rows.order_by()):
+    for keys, by_words in filter.ways(rows.order_by()):
         if by_words and connection.vendor != "postgresql" and rows.order_by()[: READ + 1].count() > READ:
             continue
-        keys = at_once(narrowed, by_words=by_words)
-        if keys is not None and len(keys) <= FEW:
-            return keys
+        found = at_once(keys, by_words=by_words)
+        if found is not None and len(found) <= FEW:
+            return found
     return None
 
 
-def at_once(rows: ApprovalQuerySet, *, by_words: bool) -> list[UUID] | None:
+def at_once(keys: QuerySet[Any, UUID], *, by_words: bool) -> list[UUID] | None:
     """Up to FEW + 1 ids; None where the database has no quick way to them.
 
     The index of words is read as a bitmap; no other kind of scan may then take its place.
     """
-    keys = rows.values_list("pk", flat=True)[: FEW + 1]
     if connection.vendor != "postgresql":
-        return list(keys)
-    if by_words and expected(rows) > FREQUENT:
+        return list(keys[: FEW + 1])
+    if by_words and expected(keys) > FREQUENT:
         return None
     try:
         with transaction.atomic():
@@ -121,7 +122,7 @@ def at_once(rows: ApprovalQuerySet, *, by_words: bool) -> list[UUID] | None:
                     f" SET LOCAL enable_indexscan = {'off' if by_words else 'on'};"
                     f" SET LOCAL statement_timeout = {PATIENCE:d}"
                 )
-            found = list(keys)
+            found = list(keys[: FEW + 1])
             transaction.set_rollback(True)  # both settings end here, also within another transaction
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", None) != "57014":  # the statement's time was over
@@ -130,6 +131,6 @@ def at_once(rows: ApprovalQuerySet, *, by_words: bool) -> list[UUID] | None:
     return found
 
 
-def expected(rows: ApprovalQuerySet) -> int:
+def expected(keys: QuerySet) -> int:
     """How many the database expects, from its statistics of the texts: to ask the index of words takes far longer."""
-    return json.loads(rows.order_by().values("pk").explain(format="json"))[0]["Plan"]["Plan Rows"]
+    return json.loads(keys.explain(format="json"))[0]["Plan"]["Plan Rows"]

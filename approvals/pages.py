@@ -25,6 +25,7 @@ from approvals.refusals import must_be_revision
 from approvals.signing import Proof
 from runs.engine import clock
 from runs.errors import Conflict
+from runs.naming import apart
 from runs.pages.words import person_name
 
 if TYPE_CHECKING:
@@ -265,9 +266,9 @@ class ApprovalPage(Asked):
     def who_concluded(self) -> str:
         """Ada approved this; You rejected this; You for Ada answered this."""
         made = self.conclusion
-        who = _("You") if self.is_mine else person_name(made.by)
+        who = _("You") if self.is_mine else apart(person_name(made.by))
         if made.instead_of is not None:
-            who = _("%(who)s for %(whom)s") % {"who": who, "whom": person_name(made.instead_of)}
+            who = _("%(who)s for %(whom)s") % {"who": who, "whom": apart(person_name(made.instead_of))}
         verdict = VERDICT_OF.get(self.approval.outcome, words.RESPOND)
         return str(words.DID[verdict]) % {"who": who}
 

@@ -140,11 +140,16 @@ def other_keys(proposed: Any, edited: Any, path: str = ROOT, *, deep: bool = Tru
     wrong: dict[str, list[str]] = {}
     for key in edited:
         if key not in proposed:
-            known = ", ".join(map(str, proposed)) or "none"
-            wrong[below(path, str(key))] = [f"“{key}” is not known here; known are: {known}."]
+            known = ", ".join(map(str, proposed))
+            said = (
+                _("“%(key)s” is not known here; known are: %(known)s.")
+                if known
+                else _("“%(key)s” is not known here.")
+            )
+            wrong[below(path, str(key))] = [said % {"key": key, "known": known}]
     for key, part in proposed.items():
         if key not in edited:
-            wrong[below(path, str(key))] = [f"“{key}” is missing; it is required."]
+            wrong[below(path, str(key))] = [_("“%(key)s” is missing; it is required.") % {"key": key}]
         elif deep:
             wrong |= other_keys(part, edited[key], below(path, str(key)))
     return wrong
@@ -159,9 +164,8 @@ def other_references(proposed: Any, edited: Any) -> dict[str, list[str]]:
     wrong = {}
     for steps, reference in _references(codec.flatten(edited)):
         if known.get(steps) != reference:
-            wrong[path_text(steps)] = [
-                "A reference to a secret or a file cannot be written by hand; leave it out."
-            ]
+            said = _("A reference to a secret or a file cannot be written by hand; leave it out.")
+            wrong[path_text(steps)] = [str(said)]
     return wrong
 
 

@@ -59,6 +59,11 @@ def through(day: date) -> str:
     return f"up to and including {day:%Y-%m-%d}"
 
 
+def is_for_an_absence(note: str) -> bool:
+    """Whether a part was given for a time of absence, by the note that stands in the trail."""
+    return bool(_AWAY.match(note))
+
+
 _CLOCK = re.compile(r"(\d\d:\d\d:\d\d \S+) on (\d{4}-\d\d-\d\d)")
 _AWAY = re.compile(r"away (until|up to and including) ")
 

@@ -12,6 +12,7 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.exceptions import ImproperlyConfigured
 
 from runs import registry
+from runs.checks import ENGINE
 
 LEAST_SQLITE_LEASE_SECONDS = 30
 LOOPBACK = frozenset({"localhost", ".localhost", "127.0.0.1", "[::1]"})
@@ -30,7 +31,7 @@ LEAST_Q_TIMEOUT_SECONDS = 86_400
 Apps = Sequence[AppConfig] | None
 
 
-@register
+@register(ENGINE)
 def lease_and_heartbeat(app_configs: Apps = None, **rest: Any) -> list[CheckMessage]:
     engine, problems = settings.DURABLEWEB, []
     lease, heartbeat = engine["lease_seconds"], engine["heartbeat_seconds"]
@@ -69,7 +70,7 @@ def lease_and_heartbeat(app_configs: Apps = None, **rest: Any) -> list[CheckMess
     return problems
 
 
-@register
+@register(ENGINE)
 def bells(app_configs: Apps = None, **rest: Any) -> list[CheckMessage]:
     cluster = settings.Q_CLUSTER
     problems: list[CheckMessage] = [
@@ -101,7 +102,7 @@ def bells(app_configs: Apps = None, **rest: Any) -> list[CheckMessage]:
     return problems
 
 
-@register
+@register(ENGINE)
 def graph_modules(app_configs: Apps = None, **rest: Any) -> list[CheckMessage]:
     return [
         Warning(
@@ -113,7 +114,7 @@ def graph_modules(app_configs: Apps = None, **rest: Any) -> list[CheckMessage]:
     ]
 
 
-@register
+@register(ENGINE)
 def redis_packages(app_configs: Apps = None, **rest: Any) -> list[CheckMessage]:
     missing = [name for name in ("redis", "channels_redis") if find_spec(name) is None]
     if not settings.REDIS_URL or not missing:

@@ -10,14 +10,17 @@ from django.views.decorators.http import require_safe
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from approvals.measures import MEANINGS, measures
+import approvals.measures
+import runs.measures
 from runs.engine import clock
+
+KINDS = (approvals.measures, runs.measures)
 
 
 @login_not_required
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """With `Authorization: Bearer <token>`; each number is of all approvals, whoever may see them."""
+    """With `Authorization: Bearer <token>`; each number is of all approvals and runs, whoever may see them."""
     token = settings.DURABLEWEB["metrics_token"]
     if not token:
         raise Http404
@@ -25,6 +28,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
         said = "The token is missing or wrong: send Authorization: Bearer <DURABLEWEB_METRICS_TOKEN>.\n"
         return HttpResponse(said, status=403, content_type="text/plain")
     registry = CollectorRegistry()  # of this answer: nothing is kept between two
-    for name, number in measures(clock.now()).items():
-        Gauge(f"durableweb_{name}", MEANINGS[name], registry=registry).set(number)
+    now = clock.now()
+    for kind in KINDS:
+        for name, number in kind.measures(now).items():
+            Gauge(f"durableweb_{name}", kind.MEANINGS[name], registry=registry).set(number)
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_PLAIN_0_0_4)

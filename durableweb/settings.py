@@ -181,6 +181,7 @@ UNFOLD = {
     "SITE_HEADER": "durableweb",
     "SITE_ICON": lambda request: static("icon.svg"),
     "STYLES": [lambda request: static("css/admin.css")],
+    "SCRIPTS": [lambda request: static("js/admin.js")],
     "COLORS": {
         name: {str(step): f"oklch({colour})" for step, colour in ramp}
         for name, ramp in (("primary", _accent), ("base", _base))

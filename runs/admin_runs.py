@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from typing import Any  # what the admin site passes on
 
 from django.contrib import admin
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import BooleanField, ExpressionWrapper, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
+from unfold.paginator import InfinitePaginator
 
 from runs.admin_keeping import Keeping
 from runs.engine import keeping
@@ -67,8 +68,9 @@ class KeptFilter(admin.SimpleListFilter):
         return [("yes", _("Yes")), ("no", _("No"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Run]) -> QuerySet[Run]:
-        asked = {"yes": True, "no": False}.get(self.value())
-        return queryset if asked is None else queryset.filter(is_held=asked)
+        if self.value() == "yes":
+            return queryset.filter(root__in=Run.objects.filter(kept=True).values("pk"))  # few: found first
+        return queryset.filter(is_held=False) if self.value() == "no" else queryset
 
 
 class ArchivedFilter(admin.SimpleListFilter):
@@ -90,7 +92,11 @@ class RunAdmin(Keeping, ModelAdmin):
     search_help_text = _("Id, or the last digits of it")
     empty_says = _("Every run appears here as soon as it is started.")
     ordering = ("-id",)
-    show_full_result_count = False  # a count of all runs, each time
+    show_full_result_count = (
+        False  # a count of all runs, each time; nor are those counted that a filter leaves
+    )
+    paginator = InfinitePaginator
+    list_disable_select_all = True  # a page holds as many as one may choose
     fields = readonly_fields = (
         "id", "graph", "version", "status_said", "root", "created_at", "finished_at", "hold", "archiving",
         "erasure",
@@ -115,7 +121,11 @@ class RunAdmin(Keeping, ModelAdmin):
         runs = super().get_queryset(request)
         if not self.has_erase_permission(request):
             runs = runs.visible_to(request.user)
-        return runs.annotate(is_held=Exists(Run.objects.filter(pk=OuterRef("root"), kept=True)))
+        # A value, for which each row's root is read; the database would answer EXISTS by a walk through all runs.
+        kept = Subquery(Run.objects.filter(pk=OuterRef("root"), kept=True).values("pk")[:1])
+        return runs.alias(held_with=kept).annotate(
+            is_held=ExpressionWrapper(Q(held_with__isnull=False), output_field=BooleanField())
+        )
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Run | None:
         run = super().get_object(request, object_id, from_field)

@@ -11,8 +11,10 @@ from runs import secrets
 from runs.engine import triggers
 from runs.secret_places import SecretsUnreadable
 
+ENGINE = "engine"  # the tag of checks that each of our commands makes before it begins
 
-@register
+
+@register(ENGINE)
 def secrets_can_be_read(app_configs: object = None, **_: object) -> list[CheckMessage]:
     """Before any command: a process that does not know the secrets could neither pass on nor refuse them."""
     try:

@@ -17,11 +17,13 @@ from typing import Any, NoReturn  # inputs are any JSON
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
+from django.core.checks import Tags
 from django.core.exceptions import NON_FIELD_ERRORS
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from runs.checks import ENGINE
 from runs.core.errors import DurableError
 from runs.core.words import is_storable
 from runs.errors import Invalid, NotAllowed, Refusal
@@ -35,6 +37,16 @@ LONGEST_LINE = 1_000
 class OneLineCommand(BaseCommand):
     """The base of our commands: whatever is wrong is one line, mistyped words too; --help tells the usage."""
 
+    # Not those of addresses and admin, which load all pages: a start would take half as long again. `check` makes them.
+    requires_system_checks = (
+        ENGINE,
+        Tags.caches,
+        Tags.compatibility,
+        Tags.files,
+        Tags.models,
+        Tags.security,
+        Tags.translation,
+    )
     typed: Mapping[str, str] = {}  # how each parameter is typed: at_once as --at-once, graph as GRAPH
 
     def create_parser(self, prog_name: str, subcommand: str, **more: Any) -> Any:

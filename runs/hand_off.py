@@ -23,7 +23,8 @@ class HandOff:
 
     The graph's state has the fields `request`, which the model writes, `talk`, and `answer`. The talk begins with what
     was said so far, or without it (`said=False`), and with what was spent: the child's budget is for the whole talk,
-    and what it spends or is allowed beyond it counts here afterwards. A child that fails is told as a failure.
+    and what it spends or is allowed beyond it counts here afterwards. A child that fails is told as a failure, and what
+    its steps have spent counts as well.
     """
 
     graph: Graph | str
@@ -39,11 +40,13 @@ class HandOff:
 
     def take(self, talk: Talk, end: ChildEnd) -> str:
         """What the model is told, with what the child spent taken over."""
+        came_to = end.result if end.completed else end.reached or {}
+        if "talk" in came_to:
+            theirs = Talk.model_validate(came_to["talk"])
+            for name in ("tokens", "usd", "more_tokens", "more_usd"):
+                setattr(talk, name, getattr(theirs, name))
         if not end.completed:
             return f"It failed: {end.error.partition(chr(10))[0] or end.status}"
-        theirs = Talk.model_validate(end.result["talk"])
-        for name in ("tokens", "usd", "more_tokens", "more_usd"):
-            setattr(talk, name, getattr(theirs, name))
         answer = end.result.get("answer")
         return answer if isinstance(answer, str) else to_json(answer).decode()
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
+from unicodedata import bidirectional
 
 from django.contrib.auth import get_user_model
 from django.utils.functional import lazy
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import HttpRequest, HttpResponseBase
 
+FIRST_STRONG_ISOLATE, POP_ISOLATE = "\u2068", "\u2069"
 # On a page: the full names that were looked up for it, "" for who has none; None elsewhere.
 _known: ContextVar[dict[str, str] | None] = ContextVar("known_names", default=None)
 
@@ -58,6 +60,12 @@ def full_names(names: Sequence[str]) -> list[str]:
     return [known[name] or name for name in names]
 
 
+def apart(text: str) -> str:
+    """A name, or somebody's words, as a part of a sentence: where they run from the right they turn nothing around."""
+    runs_from_the_right = any(bidirectional(sign) in ("R", "AL") for sign in text)
+    return f"{FIRST_STRONG_ISOLATE}{text}{POP_ISOLATE}" if runs_from_the_right else text
+
+
 def for_operators(one: User | str) -> str:
     """Of a user, or of a name as rows write it: ada, user ada, user ada (shell of root)."""
     if not isinstance(one, str):
@@ -69,9 +77,13 @@ def for_operators(one: User | str) -> str:
 
 
 def _called(one: User) -> str:
-    return one.get_username() if _known.get() is None else one.get_full_name() or one.get_username()
+    return one.get_username() if _known.get() is None else apart(one.get_full_name() or one.get_username())
+
+
+def _all_called(names: Sequence[str]) -> list[str]:
+    return list(names) if _known.get() is None else [apart(name) for name in full_names(names)]
 
 
 # As parts of a sentence, when it is read.
 someone = lazy(_called, str)
-everyone = lazy(full_names, list)
+everyone = lazy(_all_called, list)

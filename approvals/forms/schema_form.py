@@ -10,6 +10,8 @@ import re
 from datetime import date, datetime
 from typing import Any  # payloads and schemas are whatever JSON can hold
 
+from django.utils.translation import gettext_lazy as _
+
 from approvals.forms import fields as kind
 from approvals.forms.fields import FRESH_ROW, Choice, Field
 from approvals.forms.order import in_order
@@ -27,10 +29,10 @@ LONG_LIMIT = 1000  # and so does what may become longer than this
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?)(Z|[+-]\d\d:\d\d)?\Z")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d\Z")
 _MARKED = {
-    "decimal": "decimal number",
-    "date": "date, as 2026-11-27",
-    "time": "time, as 07:30:00",
-    "datetime": "date and time, as 2026-11-27T07:30:00",
+    "decimal": _("decimal number"),
+    "date": _("date, as 2026-11-27"),
+    "time": _("time, as 07:30:00"),
+    "datetime": _("date and time, as 2026-11-27T07:30:00"),
     "uuid": "UUID",
 }
 _KEYBOARDS = {"email": "email", "idn-email": "email", "uri": "url", "url": "url", "phone": "tel"}
@@ -109,7 +111,7 @@ class _Builder:
         if not is_known or not isinstance(text, str) or not shows_whole(text):
             return None
         zone = value.get("zone") or ("UTC" if value.get("utc") else "")
-        spot["hint"] = " · ".join(part for part in (_MARKED[value[MARK]], zone) if part)
+        spot["hint"] = " · ".join(str(part) for part in (_MARKED[value[MARK]], zone) if part)
         return self.made(kind.TEXT, value, {}, text=text, wrap=value, **spot)
 
     def as_list(self, value: Any, schema: dict[str, Any], **spot: Any) -> Field | None:

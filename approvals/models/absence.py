@@ -105,16 +105,19 @@ class Absence(models.Model):
         now = clock.now()
         over = now >= self.until
         begun = now >= self.since
+        left = False
         if over:
-            self._each(self._given(), lambda approval: approval.recall(self.person))
+            left = self._each(self._given(), lambda approval: approval.recall(self.person))
         elif begun:
             day = self.last_day
             note = f"away {through(day)}" if day is not None else f"away until {clock_text(self.until)}"
-            self._each(
+            left = self._each(
                 self._waiting(), lambda approval: approval.delegate(self.person, self.deputy, note=note)
-            )
-            self._each(self._taken(), lambda approval: approval.assign(self.person, self.deputy))
-        look_at = None if over else min(now + AGAIN, self.until) if begun else self.since
+            ) or self._each(self._taken(), lambda approval: approval.assign(self.person, self.deputy))
+        if left:
+            look_at: datetime | None = now
+        else:
+            look_at = None if over else min(now + AGAIN, self.until) if begun else self.since
         durably(lambda: Absence.objects.filter(pk=self.pk, until=self.until).update(look_at=look_at))
 
     def _waiting(self) -> QuerySet[Approval]:
@@ -139,13 +142,27 @@ class Absence(models.Model):
             Approval.objects.open().filter(reviewers__instead_of=self.person, reviewers__name=name).distinct()
         )
 
-    def _each(self, approvals: QuerySet[Approval], verb: Callable[[Approval], None]) -> None:
-        """What is refused stays where it is: it has changed meanwhile, or was decided."""
-        for approval in approvals.order_by("opened_at")[:AT_ONCE]:
-            try:
-                verb(approval)
-            except Refusal as refusal:
-                log.info("Approval %s stays with %s: %s", approval.pk, self.person_id, refusal)
+    def _each(self, approvals: QuerySet[Approval], verb: Callable[[Approval], None]) -> bool:
+        """The oldest first; whether some may be left, after AT_ONCE of them.
+
+        What is refused stays where it is, and keeps none behind it back: it has changed meanwhile, or was decided.
+        """
+        done, last = 0, None
+        while done < AT_ONCE:
+            further = (
+                Q(opened_at__gt=last.opened_at) | Q(opened_at=last.opened_at, pk__gt=last.pk) if last else Q()
+            )
+            rows = list(approvals.filter(further).order_by("opened_at", "pk")[: AT_ONCE - done])
+            for approval in rows:
+                try:
+                    verb(approval)
+                    done += 1
+                except Refusal as refusal:
+                    log.info("Approval %s stays with %s: %s", approval.pk, self.person_id, refusal)
+            if not rows:
+                return False
+            last = rows[-1]
+        return True
 
 
 def current(person: User) -> Absence | None:

@@ -8,6 +8,7 @@ one person may see and that are few.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from django.contrib.auth import get_user_model
@@ -16,6 +17,7 @@ from django.db.models import Q
 from approvals import who
 from approvals.models import reach
 from approvals.models.reviewer import Reviewer, Vote
+from runs import sight
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,7 +29,11 @@ if TYPE_CHECKING:
     from approvals.models.inbox import ApprovalQuerySet
 
 MOST = 250  # of each kind; people are counted for so many
+OLDEST = 1_000  # of old ones that most people may not see, so many are looked at
 ASKED = 12  # of no more that may need it, the rule itself is asked
+Named = tuple[
+    str, bool, int, "int | None", "bool | None"
+]  # name, excluded, stage, instead of whom, who is active
 # As the index approval_doubtful has it
 DOUBTFUL = Q(has_broken_form=True) | Q(is_unnamed=True) | Q(stage__gt=1) | Q(quorum__gt=who.AMPLE_QUORUM)
 
@@ -43,14 +49,16 @@ class Found:
 def found(rows: ApprovalQuerySet, now: datetime, user: User | None = None) -> Found:
     """Among `rows`, all approvals: up to MOST of those that are old or broken, and those that lack people.
 
-    Of old ones, those that `user` may see; without one, of all.
+    Of old ones, those that `user` may see among the first OLDEST; without one, of all.
     """
     from approvals.models.inbox import is_old
 
     is_open = rows.open()
-    seen = is_open.filter(is_old(now))
-    if user is not None:
-        seen = reach.seen_by(seen, user, live=True)
+    seen, is_part = is_open.filter(is_old(now)), False
+    if user is not None and not sight.sees_all(user):  # each row is asked whether they see it
+        last = seen.in_order().values_list("opened_at", flat=True)[OLDEST - 1 : OLDEST].first()
+        is_part = last is not None
+        seen = reach.seen_by(seen.filter(opened_at__lte=last) if is_part else seen, user, live=True)
     old = seen.in_order().values_list("pk", flat=True)
     doubtful = is_open.filter(DOUBTFUL).in_order().values_list("pk", "has_broken_form")
     certain = set(old[: MOST + 1])
@@ -61,13 +69,13 @@ def found(rows: ApprovalQuerySet, now: datetime, user: User | None = None) -> Fo
         else:
             doubted[key] = None
     live = Reviewer.objects.filter(live=True).order_by()
-    ample = list(who.ample_names())
+    ample = reach.among_names(list(who.ample_names()))
     for named in (live.filter(excluded=True), live.exclude(name__in=ample)):
         doubted |= dict.fromkeys(named.values_list("approval", flat=True)[: MOST + 1])
     unsure = [key for key in doubted if key not in certain]
     looked_at = unsure[:MOST]
     short = short_of_people(is_open.filter(pk__in=reach.among(looked_at))) if looked_at else ()
-    return Found(frozenset(certain.union(short)), max(len(unsure), len(certain)) > MOST)
+    return Found(frozenset(certain.union(short)), is_part or max(len(unsure), len(certain)) > MOST)
 
 
 def found_among_few(rows: ApprovalQuerySet, now: datetime) -> Found:
@@ -88,31 +96,34 @@ def short_of_people(rows: ApprovalQuerySet) -> list[UUID]:
     asked = rows.order_by().values_list("pk", "stage", "quorum", "run__created_by", "run__on_behalf_of")
     approvals = list(asked)
     keys = reach.among([row[0] for row in approvals])
-    named: dict[UUID, list[tuple[str, bool, int, int | None, bool | None]]] = {}
+    named: dict[UUID, list[Named]] = {}
     of_these = Reviewer.objects.filter(approval__in=keys).order_by()
     for key, *row in of_these.values_list(
         "approval", "name", "excluded", "stage", "instead_of", "instead_of__is_active"
     ):
-        named.setdefault(key, []).append(tuple(row))
+        named.setdefault(key, []).append((*row,))
     voted: dict[UUID, list[tuple[int, int]]] = {}
     for key, by, stage in (
         Vote.objects.filter(approval__in=keys).order_by().values_list("approval", "by", "stage")
     ):
         voted.setdefault(key, []).append((by, stage))
     called = _called({row[0] for rows in named.values() for row in rows})
+
+    @cache  # most name the same few
+    def able(rows: frozenset[Named], stage: int) -> set[int]:
+        return _able(rows, stage, called)
+
     return [
         key
         for key, stage, quorum, *requesters in approvals
-        if len(_able(named.get(key, ()), stage, called) - _earlier(voted.get(key, ()), stage) - {*requesters})
+        if len(
+            able(frozenset(named.get(key, ())), stage) - _earlier(voted.get(key, ()), stage) - {*requesters}
+        )
         < quorum
     ]
 
 
-def _able(
-    rows: Iterable[tuple[str, bool, int, int | None, bool | None]],
-    now_stage: int,
-    called: Mapping[str, tuple[set[int], set[int]]],
-) -> set[int]:
+def _able(rows: Iterable[Named], now_stage: int, called: Mapping[str, tuple[set[int], set[int]]]) -> set[int]:
     """Who is asked now, but for votes in other stages and whom the run works for."""
     able: set[int] = set()
     barred: set[int] = set()
@@ -136,8 +147,9 @@ def _called(names: set[str]) -> dict[str, tuple[set[int], set[int]]]:
     """By name: the active user who is called so, and the active members of the group that is."""
     people = get_user_model().objects.filter(is_active=True)
     called: dict[str, tuple[set[int], set[int]]] = {}
-    for name, pk in people.filter(username__in=names).values_list("username", "pk"):
+    among = reach.among_names(names)
+    for name, pk in people.filter(username__in=among).values_list("username", "pk"):
         called.setdefault(name, (set(), set()))[0].add(pk)
-    for name, pk in people.filter(groups__name__in=names).values_list("groups__name", "pk"):
+    for name, pk in people.filter(groups__name__in=among).values_list("groups__name", "pk"):
         called.setdefault(name, (set(), set()))[1].add(pk)
     return called

@@ -16,16 +16,14 @@ from django.db.models import (
     IntegerField,
     OuterRef,
     Q,
-    Subquery,
     Value,
     When,
 )
-from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from approvals import who
 from approvals.models import attention, entitled, reach, search
-from approvals.models.reviewer import Reviewer, Vote
+from approvals.models.reviewer import Reviewer
 from runs import sight
 from runs.models import Run
 
@@ -40,11 +38,6 @@ _ON_PAGE = (
     *("run", "run__created_by", "run__on_behalf_of", "entry", "assignee"),
     *("amendment", "amendment__by", "conclusion", "conclusion__by"),
 )
-_IN_LIST = (
-    *("graph", "title", "quorum", "risk", "due_at", "revision", "outcome", "opened_at", "decided_at", "run__graph"),
-    *(f"{one}__{name}" for one in ("run__created_by", "run__on_behalf_of", "assignee")
-      for name in ("username", "first_name", "last_name")),
-)  # fmt: skip
 SCOPES = ("mine", "teams", "all", "decided", "attention")
 
 
@@ -155,14 +148,6 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
         )
         return self.annotate(due_group=group).in_order()
 
-    def for_list(self) -> ApprovalQuerySet:
-        """With what a row of the inbox shows: run, assignee, and the number of votes in `votes_so_far`."""
-        votes = Vote.objects.filter(approval=OuterRef("pk"), stage=OuterRef("stage"))
-        # Counted for each row that is shown; a GROUP BY would go over all of them before the page is cut.
-        counted = votes.order_by().values("approval").annotate(many=Count("pk")).values("many")
-        shown = self.select_related("run__created_by", "run__on_behalf_of", "assignee").only(*_IN_LIST)
-        return shown.annotate(votes_so_far=Coalesce(Subquery(counted), 0))
-
     def for_page(self) -> ApprovalQuerySet:
         """With what the page of one approval shows."""
         return self.select_related(*_ON_PAGE).prefetch_related("reviewers__instead_of", "votes__decision")
@@ -185,12 +170,11 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
         runs = Run.objects.filter(Q(created_by__in=people) | Q(on_behalf_of__in=people))
         return self.filter(run__in=runs.values("pk"))
 
-    def for_reviewer(self, name: str, *, live: bool = False) -> ApprovalQuerySet:
-        """Those that name this user or group as a reviewer; `live` promises that all these rows are open."""
-        named = Reviewer.objects.filter(approval=OuterRef("pk"), excluded=False, name__iexact=name)
-        if live:
-            named = named.filter(live=True)
-        return self.filter(Exists(named))
+    def for_reviewer(self, name: str) -> ApprovalQuerySet:
+        """Those that name this user or group as a reviewer."""
+        return self.filter(
+            Exists(Reviewer.objects.filter(approval=OuterRef("pk"), excluded=False, name__iexact=name))
+        )
 
 
 HAS_BROKEN_FORM = Q(has_broken_form=True)

@@ -12,7 +12,8 @@ from approvals.models.activity import Activity
 from approvals.models.approval import Approval
 from approvals.models.notice import Notice, NoticeWish, Occasion
 from approvals.models.target import Target
-from approvals.notices import words
+from approvals.notices import bundling, words
+from approvals.text import is_for_an_absence
 from runs.engine import clock
 from runs.engine.durably import durably
 from runs.models import Tombstone
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """People by mail, told apart by `round`; nobody is told the same twice."""
+    """People by mail, told apart by `round`; nobody is told the same twice. `together`: many come at once."""
 
     people: Iterable[User] = ()
     round: int = 0
+    together: bool = False
 
 
 def address(pk: int) -> None:
@@ -54,6 +56,9 @@ def _address(pk: int) -> None:
         to = _people(approval, occasion)
         wanted = _who_wants(to.people, occasion.kind)
         rows = [_notice(approval, occasion, to.round, now, channel=words.MAIL, person=one) for one in wanted]
+        if to.together:
+            for row in rows:
+                row.held, row.send_at = True, now + bundling.WHILE_MORE_COME
         names = {row.name for row in approval.reviewers.all() if not row.excluded}
         rows += [
             _notice(approval, occasion, occasion.seq, now, channel=target.channel, target=target)
@@ -109,11 +114,13 @@ def _people(approval: Approval, occasion: Occasion) -> Address:
             asked = asked.exclude(pk__in=told)
         return Address(asked, _on_table(approval))
     if kind == words.REMINDED:
-        people = [approval.assignee] if approval.assignee is not None else _undecided(approval)
-        return Address(people, occasion.seq)
+        able = _undecided(approval)
+        at_it = able.filter(pk=approval.assignee_id)  # nobody, where who has it cannot decide it any more
+        return Address(at_it if at_it.exists() else able, occasion.seq)
     if kind == words.ASSIGNED:
         row = Activity.objects.select_related("to").get(approval=approval, seq=occasion.seq)
-        return Address([row.to] if row.to is not None and row.to_id != row.by_id else [], occasion.seq)
+        to = [row.to] if row.to is not None and row.to_id != row.by_id else []
+        return Address(to, occasion.seq, together=is_for_an_absence(row.text))
     if kind in (words.DECIDED, words.EXPIRED):
         decider = approval.conclusion.by_id if approval.conclusion is not None else None
         requesters = {

@@ -1,8 +1,9 @@
-"""Mail in quiet hours: held until they end, then told in one mail, but for what would be too late by then."""
+"""Mail in quiet hours: held until they end, then told in one mail, but for what would be too late by then. Likewise
+what one is given for the time of an absence, which comes all at once."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.db import transaction
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 MOST = 50  # in one mail
+WHILE_MORE_COME = timedelta(seconds=30)
 
 
 def with_all(notices: QuerySet[Notice]) -> QuerySet[Notice]:

@@ -28,7 +28,10 @@ BEYOND = frozenset(
         "os.fork",
     }
 )
-TRANSLATED = ip_network("64:ff9b::/96")  # NAT64: the last 32 bits are an IPv4 address
+# IPv6 addresses whose last 32 bits are an IPv4 address: NAT64, stateless translation, and the oldest way to write one.
+TRANSLATED = (ip_network("64:ff9b::/96"), ip_network("::ffff:0:0:0/96"), ip_network("::/96"))
+# What Python takes for public: a translator's own prefix leads wherever its keeper says, and what "site" once meant.
+INSIDE = (ip_network("64:ff9b:1::/48"), ip_network("fec0::/10"))
 
 _watched = threading.local()
 
@@ -57,19 +60,20 @@ def refused() -> str:
 def is_allowed(address: str, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
     """`address` is a number; a name is never allowed, for it may lead anywhere."""
     try:
-        at = _plain(ip_address(address.partition("%")[0]))
+        written = ip_address(address.partition("%")[0])
     except ValueError:
         return False
-    if any(at.version == network.version and at in network for network in networks):
+    at = _plain(written)
+    if any(each in network for each in (written, at) for network in networks):
         return True
-    return at.is_global and not at.is_multicast
+    return at.is_global and not at.is_multicast and not any(at in network for network in INSIDE)
 
 
 def _plain(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
     """The IPv4 address inside an IPv6 address that is only a way to write or reach it."""
     if isinstance(address, IPv6Address):
         inside = address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
-        if inside is None and address in TRANSLATED:
+        if inside is None and any(address in network for network in TRANSLATED):
             inside = IPv4Address(int(address) & 0xFFFFFFFF)
         return inside or address
     return address

@@ -55,6 +55,7 @@ class Digest:
     """Several notices in one mail."""
 
     subject: str
+    lead: str
     parts: list[Wording]
     link: str
     wishes_link: str
@@ -64,11 +65,17 @@ def digest(notice: Notice) -> Digest:
     """Of all its parts: what was held while it was quiet."""
     parts = [wording(part) for part in notice.parts]
     first = parts[0].subject
-    many = ngettext(
-        "%(count)s notice from your quiet hours", "%(count)s notices from your quiet hours", len(parts)
-    )
+    if all(part.occasion == words.ASSIGNED for part in notice.parts):
+        lead = _("This is given to you to decide.")
+        many = ngettext("%(count)s approval for you", "%(count)s approvals for you", len(parts))
+    else:
+        lead = _("This was held until your quiet hours ended.")
+        many = ngettext(
+            "%(count)s notice from your quiet hours", "%(count)s notices from your quiet hours", len(parts)
+        )
     return Digest(
         subject=_shortened(f"{many % {'count': len(parts)}}: {first}"),
+        lead=lead,
         parts=parts,
         link=f"{site()}{reverse('approvals:inbox')}",
         wishes_link=parts[0].wishes_link,

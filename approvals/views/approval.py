@@ -105,7 +105,7 @@ def show(request: HttpRequest, page: ApprovalPage, status: int = 200) -> HttpRes
     """The page of one approval beside its list, with what this person typed before."""
     take_up(page)
     page.proof = proof_of(request)
-    listing = Listing.of(request.user, request.GET, page.now)
+    listing = Listing.of(request.user, request.GET, page.now, str(page.approval.pk))
     numbers = Numbers(listing)
     context = {
         "page": page,
@@ -116,7 +116,6 @@ def show(request: HttpRequest, page: ApprovalPage, status: int = 200) -> HttpRes
         "place": Standing.of(page.approval, listing),
         "now": page.now,
         "inbox_count": numbers.mine,
-        "open_id": str(page.approval.pk),
         "toast": toast_of(request),
     }
     return render(request, "approvals/approval.html", context, status=status)

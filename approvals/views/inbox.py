@@ -37,20 +37,15 @@ def inbox(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def rows(request: HttpRequest) -> HttpResponse:
-    listing = Listing.of(request.user, request.GET)
-    context = {
-        "listing": listing,
-        "numbers": Numbers(listing),
-        "now": listing.now,
-        "open_id": _open_id(request),
-    }
+    listing = Listing.of(request.user, request.GET, open_id=_open_id(request))
+    context = {"listing": listing, "numbers": Numbers(listing), "now": listing.now}
     return render(request, "approvals/_list.html", context)
 
 
 @require_safe
 def fresh(request: HttpRequest) -> HttpResponse:
-    listing = Listing.of(request.user, request.GET)
-    return render(request, "approvals/_new.html", {"listing": listing, "open_id": _open_id(request)})
+    listing = Listing.of(request.user, request.GET, open_id=_open_id(request))
+    return render(request, "approvals/_new.html", {"listing": listing})
 
 
 @require_safe

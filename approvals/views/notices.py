@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import time
+from functools import cache
 from typing import TYPE_CHECKING
 from zoneinfo import available_timezones
 
@@ -48,12 +49,18 @@ def notices(request: HttpRequest) -> HttpResponse:
         "failed_for": troubles.retold(failed.error) if failed else "",
         "quiet": quiet,
         "faults": faults,
-        "zones": sorted(available_timezones()),
+        "zones": [(zone, "") for zone in _zones()],  # a name is its own word
         "held": Notice.objects.filter(person=request.user, status=words.WAITING, held=True).count(),
         **(_failing() if request.user.is_staff else {}),
         "now": clock.now(),
     }
     return render(request, "approvals/notices.html", context, status=422 if faults else 200)
+
+
+@cache
+def _zones() -> tuple[str, ...]:
+    """Looked up once a process: a few hundred files are read for it."""
+    return tuple(sorted(available_timezones()))
 
 
 def _typed_quiet(wish: NoticeWish) -> dict[str, str]:
@@ -73,7 +80,7 @@ def _quiet(typed: dict[str, str]) -> Quiet | None:
     if begin == end:
         said = _("The end is the beginning; give another time, or leave both empty.")
         raise Invalid(said, {"quiet_until": [said]})
-    if typed["zone"] not in available_timezones():
+    if typed["zone"] not in _zones():
         said = _("Give a time zone as in the list, such as Europe/Berlin.")
         raise Invalid(said, {"zone": [said]})
     return Quiet(begin, end, typed["zone"])

@@ -11,7 +11,6 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Annotated, Any  # `run`, and what a compensation is given
 
-import httpx
 from pydantic import BaseModel, ConfigDict, Field
 
 from examples.refunds.payments import LATER
@@ -65,6 +64,8 @@ def _do(act: str, key: str, timeout: float, **about: str) -> str:
     url = os.environ.get("ORDER_PARTNERS_URL", "").strip()
     if not url:
         raise Permanent("ORDER_PARTNERS_URL is not set: there is neither bank nor carrier.")
+    import httpx  # here, for most processes that know the graph never ask
+
     with httpx.Client(base_url=url, timeout=timeout) as client:
         answer = client.post(f"/{act}", json=about, headers={"Idempotency-Key": key})
     if answer.is_client_error and answer.status_code not in LATER:

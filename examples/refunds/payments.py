@@ -10,7 +10,6 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Annotated, Any  # what is sent and answered is any JSON
 
-import httpx
 from pydantic import BaseModel, Field
 
 from runs import Permanent, Retry, tool
@@ -57,6 +56,8 @@ def pay_back(
 
 def _ask(method: str, path: str, timeout: float, **request: Any) -> dict[str, Any]:
     """The provider's answer. A refusal is Permanent, in its own words; other failures the engine knows by itself."""
+    import httpx  # here, for most processes that know the graph never ask
+
     with httpx.Client(base_url=_provider(), timeout=timeout) as client:
         answer = client.request(method, path, **request)
     if answer.is_client_error and answer.status_code not in LATER:

@@ -16,6 +16,7 @@ from runs.core.ledger import (
     CANCELLED,
     DONE,
     EFFECT,
+    FAILED,
     IN_DOUBT,
     INTERRUPT,
     OPEN,
@@ -71,6 +72,7 @@ class Calls(Asking):
             self.ledger.admit(entry)
         elif entry.request_digest != call.digest or entry.name != call.tool.name:
             yield from self._recorded_wins(entry, call)
+        self.stands(entry)
         return (yield from effects.perform(self.ledger, call.tool, entry))
 
     def _idempotency_key(self, key: str, explicit: bool) -> str:
@@ -145,7 +147,9 @@ class Calls(Asking):
             if done is not None:
                 return (yield from effects.perform(self.ledger, call.tool, done))
         sent = self.ledger.entries.get(key)
-        if sent is not None and sent.decided_by is None and sent.status == DONE:  # a fork has copied it
+        if (
+            sent is not None and sent.decided_by is None and sent.status in (DONE, FAILED)
+        ):  # a fork has copied it
             return (yield from self._effect(call, key, explicit))
         unfit: set[str] = set()  # what was decided before a repair, and speaks of something that has changed
         while True:

@@ -20,13 +20,17 @@ class Child:
 @storable
 @dataclass(frozen=True, slots=True)
 class ChildEnd:
-    """How a child ended: completed, failed or cancelled. `result` is its final state as a dict, if it completed."""
+    """How a child ended: completed, failed or cancelled. `result` is its final state as a dict, if it completed.
+
+    `reached` is the state after its last step, of one that was started by itself and did not complete.
+    """
 
     id: str
     status: str
     result: Any = None
     error_kind: str = ""
     error: str = ""
+    reached: Any = None
 
     @property
     def completed(self) -> bool:

@@ -13,7 +13,7 @@ from runs.core.commands import Work
 from runs.core.errors import CodecError, Diverged, Permanent
 from runs.core.graph import ON_PARENT_END, Graph
 from runs.core.keys import resolve
-from runs.core.ledger import CHILD, DONE, OPEN, Entry
+from runs.core.ledger import CANCELLED, CHILD, DONE, OPEN, Entry
 from runs.core.outcomes import Fails, Stop, Waits
 
 AT_ONCE = 50
@@ -85,6 +85,8 @@ class Children(Asking):
             if key is not None
             else self.keys.counted(f"{graph.name}:{digest[:8]}")
         )
+        if key is not None and name not in self.ledger.entries:
+            yield from self._refuse_mapped_earlier(name)
         about = {"items": len(items), "digest": digest, "at_once": at_once}
         request = codec.dumps({"graph": graph.name, **about, "on_parent_end": _on_end(graph, on_parent_end)})
         entry, is_new = yield from self._entry(graph, name, request, explicit=key is not None)
@@ -126,7 +128,11 @@ class Children(Asking):
             )
         if entry.request != request:
             yield partial(self.ledger.remark, entry, "other_request", request)
-        return entry, False
+        return (yield from self._taken_up(entry)), False
+
+    def _taken_up(self, entry: Entry) -> Work:
+        """Of a run that ended and was repaired: its children go on, and none is started a second time."""
+        return (yield partial(self.ledger.take_up, entry)) if entry.status == CANCELLED else entry
 
     def _started_earlier(self, graph: Graph, key: str) -> Work:
         """An explicit key holds in the whole run, and without {run_id} over all runs: (the key, what it holds)."""
@@ -147,6 +153,14 @@ class Children(Asking):
             raise Permanent(f"key {key!r} was used in step {entry.step} for {entry.name}; use another key")
         return name, entry
 
+    def _refuse_mapped_earlier(self, key: str) -> Work:
+        """Many under an explicit key are made once in a run, and also by none of its forks."""
+        held = yield partial(self.ledger.holder, resolve(key, self.ledger.run_id))
+        if held is not None and not held[1].past:
+            run_id, entry = held
+            where = f"in step {entry.step}" if run_id == self.ledger.run_id else f"by run {run_id}"
+            raise Permanent(f"key {key!r} was used {where} for {entry.name}; use another key")
+
     def _entry_of(self, child: Child) -> Work:
         """That of its start, or one that waits for its end, where an earlier step has started it."""
         if not isinstance(child, Child):
@@ -162,7 +176,7 @@ class Children(Asking):
             entry = Entry(key, CHILD, child.graph, request, codec.digest(request), child=child.id)
             entry = yield partial(self.ledger.rejoin, entry)
         self.asked.add(entry.key)
-        return entry
+        return (yield from self._taken_up(entry))
 
     def _end_of(self, entry: Entry) -> Work:
         if not _is_over(entry):

@@ -84,5 +84,5 @@ def _compensate_by_hand(ledger: Ledger, entry: Entry) -> Work:
     if entry.key not in ledger.entries:
         yield partial(ledger.open, entry)
     if entry.status == OPEN and entry.tried_at is None:
-        yield partial(ledger.doubt, entry, NOT_HERE, sent=False)
+        yield partial(ledger.doubt, entry, NOT_HERE, under_way=False)
     yield from effects.find_out_without_tool(ledger, entry, NOT_HERE)

@@ -11,13 +11,16 @@ from runs.core.compensation import Compensation
 from runs.core.errors import Ambiguous, CodecError, EffectFailed, Permanent, Transient
 from runs.core.ledger import DONE, FAILED, IN_DOUBT, OPEN, Entry, Ledger, question
 from runs.core.mapping import classify
-from runs.core.outcomes import LetsGo, LinesUp, PutsOff, Stop, Waits
+from runs.core.outcomes import Fails, LetsGo, LinesUp, PutsOff, Stop, Waits
 from runs.core.tool import Tool
 
 IN_PLACE_SECONDS = 5.0
 UNKNOWN = object()
 
 LOOK_THERE = "It was sent, and no answer came back. Look at the provider, then say what happened."
+ANSWERED = (
+    "It was sent and answered, but its answer could not be kept. Say that it happened, and what it returned."
+)
 BY_HAND = (
     "It would undo an earlier call of a run that ends, and did not succeed. Undo that call by hand and say that it "
     "happened; or say that it did not, and it is tried once more; or give up, and what was done stays done."
@@ -52,11 +55,15 @@ def perform(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
 
 
 def _try(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
-    """One try: after it the entry is done, failed, in doubt, or to be tried again; or the run is put off."""
+    """One try: after it the entry is done, failed, in doubt, or to be tried again; or the run is put off.
+
+    Where the provider honours the key an earlier try may have happened (`unsure`): no later one makes that unsaid.
+    """
     if tool.rate is not None:
         yield from _wait_in_line(ledger, tool, entry)
+    unsure = tool.write and tool.honours_key and entry.tried_at is not None
     if tool.write:
-        yield from _intend(ledger, tool, entry)
+        yield from _intend(ledger, tool, entry, unsure)
     else:
         entry.attempts += 1
         entry.asked_at = entry.asked_at or ledger.now()
@@ -65,7 +72,7 @@ def _try(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
     except Exception as error:
         if "show_text" in tool.injected:
             yield partial(ledger.hush, entry)
-        yield from _after_error(ledger, tool, entry, error)
+        yield from _after_error(ledger, tool, entry, error, unsure)
         return
     try:
         yield partial(ledger.record, entry, value)
@@ -73,10 +80,15 @@ def _try(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
         if isinstance(tool, Compensation):
             yield partial(ledger.record, entry, None)  # nobody needs what it returned
             return
-        happened = "it was called and answered, but " if tool.write else ""
-        yield partial(
-            ledger.fail, entry, "permanent", f"{tool.name}: {happened}the result cannot be stored: {error}"
-        )
+        if not tool.write:
+            words = f"{tool.name}: the result cannot be stored: {error}"
+            yield partial(ledger.fail, entry, "permanent", words)
+            return
+        words = f"{tool.name}: it was called and answered, but the result cannot be stored: {error}"
+        yield partial(ledger.doubt, entry, words, under_way=False)
+        raise Stop(
+            Fails("permanent", f"{entry.key}: {words}")
+        ) from error  # it happened: nothing may go around it
 
 
 def _wait_in_line(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
@@ -90,7 +102,7 @@ def _wait_in_line(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
         in_line = True
 
 
-def _intend(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
+def _intend(ledger: Ledger, tool: Tool, entry: Entry, unsure: bool) -> Work:
     """Commit what is about to be called, once more if that took so long that the lease no longer covers the call."""
     for _ in range(2):
         if entry.id is None and entry.key not in ledger.entries:
@@ -100,7 +112,8 @@ def _intend(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
         if (yield partial(ledger.may_call, entry)):
             return
         entry.attempts -= 1  # it is not called: no attempt of the tool's
-    yield partial(ledger.failed_try, entry, "the lease was too short to begin the call")
+    words = "the lease was too short to begin the call"
+    yield partial(ledger.unclear if unsure else ledger.failed_try, entry, words)
     raise Stop(LetsGo(f"the lease was too short to call {tool.name}"))
 
 
@@ -120,13 +133,13 @@ def _invocation(ledger: Ledger, tool: Tool, entry: Entry) -> Invoke:
     return Invoke(tool.fn, arguments, seconds=seconds, write=tool.write)
 
 
-def _after_error(ledger: Ledger, tool: Tool, entry: Entry, raised: Exception) -> Work:
+def _after_error(ledger: Ledger, tool: Tool, entry: Entry, raised: Exception, unsure: bool) -> Work:
     error = classify(raised)
     words = f"{type(raised).__name__}: {raised}"
     if isinstance(tool, Compensation) and not isinstance(error, (Transient, Permanent, Ambiguous)):
         error = Ambiguous(words)  # no node is there whose policy it could be
     if isinstance(error, Permanent):
-        yield from _fail(ledger, tool, entry, "permanent", words)
+        yield from _fail(ledger, tool, entry, "permanent", words, unsure)
         return
     if isinstance(error, Ambiguous) and tool.write and not tool.honours_key:
         yield partial(ledger.unclear, entry, words)
@@ -134,14 +147,14 @@ def _after_error(ledger: Ledger, tool: Tool, entry: Entry, raised: Exception) ->
     if not isinstance(error, (Transient, Ambiguous)):
         raise raised  # the node's policy; a write keeps its tried_at, so its outcome is asked for first
     decision = tool.retry.decide(entry.attempts, error, ledger.chance())
-    unknown = isinstance(error, Ambiguous) and tool.write
+    ambiguous = isinstance(error, Ambiguous) and tool.write
     if not decision.again:
-        if unknown:
+        if ambiguous:
             yield partial(ledger.doubt, entry, words)
         else:
-            yield from _fail(ledger, tool, entry, "exhausted", f"{words} ({decision.reason})")
+            yield from _fail(ledger, tool, entry, "exhausted", f"{words} ({decision.reason})", unsure)
         return
-    if not unknown:
+    if not (ambiguous or unsure):
         in_place = decision.delay <= IN_PLACE_SECONDS
         if tool.write or not in_place:
             yield partial(ledger.failed_try, entry, words)
@@ -184,10 +197,14 @@ def look_up(tool: Tool, entry: Entry) -> Work:
         return UNKNOWN
 
 
-def _fail(ledger: Ledger, tool: Tool, entry: Entry, kind: str, words: str) -> Work:
+def _fail(ledger: Ledger, tool: Tool, entry: Entry, kind: str, words: str, unsure: bool = False) -> Work:
     """It failed for good. What was to undo something is not left at that: a person says how it ends."""
-    if isinstance(tool, Compensation):
-        yield partial(ledger.doubt, entry, f"It failed for good: {words}", sent=False)
+    if unsure:
+        yield partial(
+            ledger.doubt, entry, f"An earlier try may have happened, though the last one failed: {words}"
+        )
+    elif isinstance(tool, Compensation):
+        yield partial(ledger.doubt, entry, f"It failed for good: {words}", under_way=False)
     else:
         yield partial(ledger.fail, entry, kind, words)
 
@@ -217,7 +234,7 @@ def _ask_operators(ledger: Ledger, entry: Entry) -> Work:
             verdicts=("respond",),
             schema=SETTLEMENT,
             risk="high",
-            why=BY_HAND if entry.compensates is not None and entry.tried_at is None else LOOK_THERE,
+            why=_why(entry),
         )
         asked = question(ask, key, {"outcome": "happened", "result": None})
         request = codec.loads(asked.request)
@@ -233,3 +250,9 @@ def _ask_operators(ledger: Ledger, entry: Entry) -> Work:
         asked.settles = entry.key
         yield partial(ledger.ask, asked, None)
     raise Stop(Waits((key,)))
+
+
+def _why(entry: Entry) -> str:
+    if entry.tried_at is not None:
+        return LOOK_THERE
+    return ANSWERED if entry.compensates is None else BY_HAND

@@ -28,8 +28,12 @@ FRAMES = 8
 
 def conclude(graph: Graph, node: Node, questions: Questions, state: Any, returned: Any) -> Outcome:
     """The node came back: where the run goes, unless it may not leave this step."""
+    questions.over = True
     if questions.stopped is not None:
         return questions.stopped.outcome  # the node swallowed it: what it did since then does not count
+    if many := len(questions.under_way):
+        said = f"returned while {many} of the questions that it had asked were under way; await or cancel them all"
+        return Fails("permanent", f"{node.where}: {said}")
     if questions.ledger.entries and (kept := _may_not_leave(questions)) is not None:
         return kept
     try:
@@ -56,6 +60,19 @@ def _may_not_leave(questions: Questions) -> Outcome | None:
 
 def excuse(node: Node, questions: Questions, attempt: int, error: BaseException, chance: float) -> Outcome:
     """The node raised: retry by its policy, or fail with the evidence. `attempt` counts from 1."""
+    questions.over = True
+    outcome = _excused(node, questions, attempt, error, chance)
+    if isinstance(outcome, Fails) and questions.stood:
+        first, _, places = outcome.error.partition("\n")
+        advice = (
+            f"({', '.join(questions.stood)} stays failed, since something was done after that: move the run to have "
+            "it asked anew.)"
+        )
+        return Fails(outcome.kind, "\n".join(filter(None, (first, advice, places))))
+    return outcome
+
+
+def _excused(node: Node, questions: Questions, attempt: int, error: BaseException, chance: float) -> Outcome:
     if isinstance(error, Stop):
         return error.outcome
     if questions.stopped is not None:

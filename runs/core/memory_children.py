@@ -10,6 +10,7 @@ from runs.core import codec
 from runs.core.child import ChildEnd
 from runs.core.errors import Permanent
 from runs.core.graph import Graph
+from runs.core.ledger import OPEN
 
 if TYPE_CHECKING:
     from runs.core.ledger import Entry
@@ -57,6 +58,11 @@ class MemoryChildren:
     def spread(self, entry: Entry, graph: Graph, trees: list[Any]) -> Entry:
         for tree in trees[len(self.children.get(entry.key, ())) :]:
             self._add(entry, graph, tree)
+        self.look([entry.key])
+        return entry
+
+    def take_up(self, entry: Entry) -> Entry:
+        entry.status = OPEN
         self.look([entry.key])
         return entry
 

@@ -103,9 +103,9 @@ class MemoryLedger(MemoryChildren):
     def unclear(self, entry: Entry, message: str) -> None:
         entry.error = message
 
-    def doubt(self, entry: Entry, message: str, sent: bool = True) -> None:
+    def doubt(self, entry: Entry, message: str, under_way: bool = True) -> None:
         entry.status, entry.error = IN_DOUBT, message
-        if not sent:
+        if not under_way:
             entry.tried_at, entry.due_at = None, None
 
     def supersede(self, entry: Entry) -> None:

@@ -13,7 +13,7 @@ from runs.core.child import Child
 from runs.core.children import Children
 from runs.core.commands import Ended, Invoke, Together, Work
 from runs.core.errors import CodecError, Permanent
-from runs.core.ledger import EFFECT, IN_DOUBT, OPEN, VALUE, Entry
+from runs.core.ledger import DONE, EFFECT, IN_DOUBT, OPEN, VALUE, Entry
 from runs.core.outcomes import Stop, Waits
 from runs.core.people import People
 from runs.core.tool import Call
@@ -112,6 +112,14 @@ class Questions(Calls, People, Waiting, Children):
     def blob(self, content: bytes | str, media_type: str) -> Work:
         data = content.encode() if isinstance(content, str) else bytes(content)
         return (yield partial(self.ledger.put, data, media_type))
+
+    def passed_over(self) -> list[Entry]:
+        """Writes of this step that are done, and that it has not asked for since it was repaired."""
+        entries = self.ledger.entries.values()
+        if not any(entry.aside for entry in entries):
+            return []
+        done = [entry for entry in entries if entry.kind == EFFECT and entry.write and entry.status == DONE]
+        return [entry for entry in done if entry.key not in self.asked and entry.compensates is None]
 
     def unfinished(self) -> list[Entry]:
         """Writes that are open or in doubt: a node cannot commit over them."""

@@ -100,10 +100,9 @@ def _ends_children(run: Rehearsal) -> bool:
                 went = rehearse(child.graph, begins, ledger.answers, run_id=child.id, graphs=ledger.graphs)
                 if went.status == "waiting":
                     continue
-                result = (
-                    restore_loosely(went.graph.flatten(went.state)) if went.status == "completed" else None
-                )
-                child.end = ChildEnd(child.id, went.status, result, went.error_kind, went.error)
+                state = restore_loosely(went.graph.flatten(went.state))
+                result, reached = (state, None) if went.status == "completed" else (None, state)
+                child.end = ChildEnd(child.id, went.status, result, went.error_kind, went.error, reached)
                 moved = True
         ledger.look([entry.key])
     return moved

@@ -78,6 +78,7 @@ class Waiting(Asking):
             )
         elif entry.request != item.request:
             yield partial(self.ledger.remark, entry, "other_request", item.request)
+        self.stands(entry)
         if entry.status in (DONE, FAILED):
             return entry
         return (yield partial(self.ledger.wait, entry, item.until))

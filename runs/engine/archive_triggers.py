@@ -45,6 +45,10 @@ def drops(vendor: str) -> Iterator[str]:
         yield f"DROP TRIGGER IF EXISTS {hot}_no_delete" + ("" if vendor == "sqlite" else f" ON {hot}")
 
 
+def drop_key(vendor: str) -> str:
+    return f"DROP TRIGGER IF EXISTS {KEY}" + ("" if vendor == "sqlite" else " ON runs_ledgerentry")
+
+
 def _guard(vendor: str, name: str, event: str, table: str, passes: str, words: str) -> list[str]:
     if vendor == "sqlite":
         return [

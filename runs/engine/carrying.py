@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any  # what the author's functions return
 
@@ -74,7 +75,22 @@ async def do_async(rows: ThreadPoolExecutor, command: Command) -> Any:
         case Together(works):
             return await asyncio.gather(*(_ended(rows, work) for work in works))
         case _:
-            return await loop.run_in_executor(rows, command)
+            return await _to_its_end(loop.run_in_executor(rows, command))
+
+
+async def _to_its_end(act: asyncio.Future[Any]) -> Any:
+    """A commit cannot be cancelled: who is, while it is under way, waits for it first. None outlives its node so."""
+    cancelled: asyncio.CancelledError | None = None
+    while not act.done():
+        try:
+            await asyncio.wait({act})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        with suppress(BaseException):
+            act.result()
+        raise cancelled
+    return act.result()
 
 
 async def _ended(rows: ThreadPoolExecutor, work: Any) -> Ended:

@@ -7,7 +7,7 @@ on where the last one stopped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any  # states are the author's
 
@@ -17,14 +17,15 @@ from runs import registry
 from runs.core import codec
 from runs.core.child import ChildEnd
 from runs.core.children import DEEPEST
-from runs.core.codec_loose import restore_loosely
 from runs.core.errors import Permanent
 from runs.core.graph import Graph
 from runs.core.ledger import CHILD, Entry
 from runs.core.outcomes import Lost, Stop
-from runs.engine import blobs
+from runs.engine import blobs, taking_up
+from runs.engine.ancestry import is_of_an_origin
 from runs.engine.announce import announce
 from runs.engine.boundaries import boundary
+from runs.engine.child_ends import ends_of
 from runs.engine.closing import line_of
 from runs.engine.durably import durably_or_lost
 from runs.engine.entry_rows import entry_of, row_of
@@ -32,8 +33,7 @@ from runs.engine.ids import uuid7
 from runs.engine.lease import Lease
 from runs.engine.portion import Portion
 from runs.engine.starting import first_body, remember
-from runs.engine.state import final_trees
-from runs.engine.telling import answer, end_of
+from runs.engine.telling import answer, end_of, tell_all
 from runs.engine.transition import begun
 from runs.errors import Invalid, Missing
 from runs.models import statuses
@@ -43,7 +43,6 @@ from runs.models.fan_out import FanOut
 from runs.models.run import Run
 
 A_COMMIT = 100  # children of a fan-out at most; meanwhile nobody tells their parent anything
-A_QUERY = 500  # ends of them
 
 
 class RowChildren:
@@ -81,18 +80,52 @@ class RowChildren:
         def wait(run: Run, now: datetime) -> LedgerEntry:
             if (row := self._row(run, entry)) is not None:
                 return row
-            child = Run.objects.filter(pk=entry.child, parent=run, fan_out=None).first()
-            if child is None:
+            child = Run.objects.filter(pk=entry.child, fan_out=None).first()
+            if child is None or child.parent_id != run.pk and not is_of_an_origin(run.pk, child):
                 raise Permanent(
                     f"run {entry.child} is no child of this run; join takes what run.start returned"
                 )
+            if child.parent_id != run.pk and not child.told:
+                raise Permanent(
+                    f"run {child.id} has not ended, and is a child of run {child.parent_id}, of which this is a fork: "
+                    "nobody would tell it"
+                )
             row = self._insert(run, entry, now, child=child)
+            if child.parent_id == run.pk and child.told:
+                child, _ = Run.objects.lock(child.pk)
+                taking_up.go_on(run, child, now)
+                announce()
             if child.told:
                 answer(LedgerEntry.objects.filter(pk=row.pk), end_of(child), now)
                 row.refresh_from_db()
             return row
 
         return self._act("rejoin", entry, wait)
+
+    def take_up(self, entry: Entry) -> Entry:
+        """Children that were cancelled with this run go on; many of them in several commits."""
+        after, reached, portion = -1, -1, Portion(A_COMMIT)
+
+        def take_up_some(run: Run, now: datetime) -> LedgerEntry:
+            nonlocal reached
+            row = LedgerEntry.objects.get(pk=entry.id)
+            if row.status != taking_up.CLOSED:
+                return row  # also after a fault: it was done
+            if row.child_id is not None:
+                taking_up.take_up(run, row, now)
+            else:
+                reached = taking_up.take_up_some(run, row, after, portion.begin(), now)
+            announce()
+            row.refresh_from_db()
+            return row
+
+        durably_or_lost(lambda: tell_all(self.lease.run_id))
+        found = self._act("take up", entry, take_up_some)
+        while found.status == taking_up.CLOSED:
+            portion.end()
+            after = reached
+            found = self._act("take up", found, take_up_some)
+        return found
 
     def look(self, keys: list[str]) -> None:
         """Read these entries again; from here on what answers them is taken."""
@@ -148,20 +181,7 @@ class RowChildren:
 
     def ends(self, entry: Entry) -> list[ChildEnd]:
         """What became of the entry's children, in order."""
-        return durably_or_lost(lambda: list(self._ends(entry)))
-
-    def _ends(self, entry: Entry) -> Iterator[ChildEnd]:
-        if entry.child is not None:
-            yield from _with_results(self.lease.run_id, [entry.value])
-            return
-        children = Run.objects.filter(fan_out__entry=entry.id).order_by("item")
-        if not (count := children.count()):  # of a fork: the origin's
-            copied = LedgerEntry.objects.filter(pk=entry.id).values("copied_from")
-            children = Run.objects.filter(fan_out__entry__in=copied).order_by("item")
-            count = children.count()
-        for first in range(0, count, A_QUERY):
-            some = children.filter(item__gte=first, item__lt=first + A_QUERY)
-            yield from _with_results(self.lease.run_id, [end_of(child) for child in some])
+        return durably_or_lost(lambda: list(ends_of(self.lease.run_id, entry)))
 
     # -- how an act is written
 
@@ -272,15 +292,3 @@ def _begin(
     Run.objects.bulk_create(children)
     Checkpoint.objects.bulk_create(starts)
     return children
-
-
-def _with_results(parent_id: Any, ends: list[dict[str, Any]]) -> Iterator[ChildEnd]:
-    """The final states are read from the children themselves: what has completed changes no more."""
-    trees = final_trees([end["run"] for end in ends if end["status"] == statuses.COMPLETED])
-    for end in ends:
-        result = None
-        if end["status"] == statuses.COMPLETED:
-            tree = trees[end["run"]]
-            blobs.share(end["run"], parent_id, codec.encode(tree))
-            result = restore_loosely(tree)
-        yield ChildEnd(end["run"], end["status"], result, end["error_kind"], end["error"])

@@ -20,6 +20,7 @@ from runs.core.outcomes import Outcome, PutsOff, Stop
 from runs.core.reach import tool_of
 from runs.core.retry import Retry
 from runs.core.tool import Tool
+from runs.engine import sql
 from runs.engine.announce import announce
 from runs.engine.closing import close_step
 from runs.engine.family import leave_children
@@ -46,7 +47,8 @@ def called_for(graph: Graph, error_kind: str, run_id: Any) -> bool:
 
 
 def is_needed(run_id: Any) -> bool:
-    return LedgerEntry.objects.filter(run_id=run_id).compensable().exists()
+    """Whether it did something that can be undone, or has children that end with it, and may have done so."""
+    return LedgerEntry.objects.filter(run_id=run_id).compensable().exists() or sql.has_children_to_end(run_id)
 
 
 def has_begun(run: Run) -> bool:

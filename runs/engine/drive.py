@@ -41,6 +41,11 @@ from runs.engine.migrating import bring_over, node_of_migration
 from runs.engine.row_threads import RowThreads, and_part
 from runs.models.entry import LedgerEntry
 
+PASSED_OVER = (
+    "It is done and stands, but since the run was repaired its node has not asked for it: look whether what it did "
+    "instead is done beside it."
+)
+
 
 @dataclass
 class Drive:
@@ -81,13 +86,13 @@ class Drive:
         try:
             while True:
                 if self.lease.ending:
-                    outcome = await self._compensate_async(rows)
+                    questions, outcome = None, await self._compensate_async(rows)
                 else:
                     questions, node_run = await in_thread(
                         partial(self._begin, AsyncRun, partial(do_async, rows))
                     )
                     outcome = await self._execute_async(questions, node_run, rows)
-                if (ended := await in_thread(partial(self._settle, outcome))) is not None:
+                if (ended := await in_thread(partial(self._settle, outcome, questions))) is not None:
                     return ended
                 if self._enough():
                     await in_thread(partial(self.lease.hand_back, "stopping"))
@@ -106,7 +111,7 @@ class Drive:
         if self.lease.ending:
             return self._settle(self._compensate())
         questions, node_run = self._begin(NodeRun, do_now)
-        return self._settle(execute(questions, node_run))
+        return self._settle(execute(questions, node_run), questions)
 
     def _begin(self, face: type[NodeRun], do: Callable[[Command], Any]) -> tuple[Questions, NodeRun]:
         if self.lease.version != self.lease.graph.version:
@@ -211,11 +216,13 @@ class Drive:
 
     # -- its outcome, committed
 
-    def _settle(self, outcome: Outcome) -> Outcome | None:
+    def _settle(self, outcome: Outcome, questions: Questions | None = None) -> Outcome | None:
         """Commit an outcome. None: the run is still ours and goes on with its next node."""
         lease = self.lease
         match outcome:
             case Stepped(target, state):
+                for entry in questions.passed_over() if questions is not None else ():
+                    questions.ledger.remark(entry, "passed_over", PASSED_OVER)
                 return self._step(target, state)
             case Waits(keys):
                 lease.park(keys, self._wake_at(keys))

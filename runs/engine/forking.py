@@ -6,44 +6,33 @@ it never undoes what they did, which is the origin's. People are asked anew, and
 
 from __future__ import annotations
 
-import re
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any  # column values
 
 from django.db import transaction
 from django.utils.translation import gettext_lazy as _
 
 from runs import registry
-from runs.conf import conf
 from runs.core.errors import DurableError
-from runs.core.ledger import COMPENSATED, FAILED
+from runs.core.ledger import COMPENSATED
 from runs.engine import blobs, clock, holding
 from runs.engine.announce import announce
+from runs.engine.below import writes_below
 from runs.engine.closing import line_of
+from runs.engine.copying import copies_of
 from runs.engine.ids import uuid7
 from runs.engine.starting import first_body
 from runs.engine.state import StoredState
 from runs.engine.transition import FORK, begun
 from runs.errors import Conflict, Invalid, Missing, told
 from runs.models.checkpoint import Checkpoint
-from runs.models.entry import CHILD, DONE, EFFECT, IN_DOUBT, INTERRUPT, OPEN, LedgerEntry
+from runs.models.entry import CHILD, DONE, EFFECT, IN_DOUBT, OPEN, LedgerEntry
 from runs.models.run import Run
 from runs.models.tombstone import Tombstone
 
-LEFT_OUT = {
-    "id",
-    "run",
-    "idempotency_key",
-    "decided_by",
-    "settles",
-    "compensation",
-    "compensates",
-    "copied_from",
-}
 SENT = (DONE, IN_DOUBT, COMPENSATED)
-ASKED_ANEW = re.compile(r"(.+)~\d+", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +64,7 @@ def fork(run_id: uuid.UUID, by: str, reason: str, seq: int | None) -> Run:
         entries = list(origin.entries.filter(step=place.step + 1).order_by("id"))
         _refuse_unclear(origin, entries)
         made = _made(origin, place, now)
-        copies = _copies(origin, made, entries)
+        copies = copies_of(origin, made, entries)
         words = f"From run {origin.pk}, checkpoint {place.seq}: {reason}"
         first = begun(made, now, by, words, _body(origin, made, place), FORK, map(line_of, copies))
         made.save(force_insert=True)
@@ -86,13 +75,34 @@ def fork(run_id: uuid.UUID, by: str, reason: str, seq: int | None) -> Run:
 
 
 def would_send(run: Run, seq: int | None = None) -> list[LedgerEntry]:
-    """The writes of this run that a fork from there would make again, if it goes the same way: those of later steps.
+    """The writes that a fork from there would make again, if it goes the same way: those of later steps.
 
-    Of the step that it enters only what was undone since; the rest it takes over.
+    Of the step that it enters only what was undone since; the rest it takes over. Children that it would start anew,
+    which are all but those that had ended in that step, do theirs again as well.
     """
     place = place_at(run, seq)
-    sent = run.entries.filter(kind=EFFECT, write=True, compensates=None, status__in=SENT, step__gt=place.step)
-    return [one for one in sent.order_by("id") if one.step > place.step + 1 or one.status == COMPENSATED]
+    later = list(run.entries.filter(step__gt=place.step).order_by("id"))
+    own = [one for one in later if _is_sent(one) and (one.step > place.step + 1 or one.status == COMPENSATED)]
+    return [*own, *filter(_is_sent, writes_below(_begun_anew(later, place), SENT))]
+
+
+def would_start(run: Run, seq: int | None = None) -> list[LedgerEntry]:
+    """The starts of children that a fork from there would make again, if it goes the same way."""
+    place = place_at(run, seq)
+    return _begun_anew(run.entries.filter(step__gt=place.step).order_by("id"), place)
+
+
+def _begun_anew(later: Iterable[LedgerEntry], place: Place) -> list[LedgerEntry]:
+    """All but those that had ended in the step which the fork enters: these it takes over."""
+    children = [entry for entry in later if entry.kind == CHILD and not entry.aside]
+    begun = [
+        entry for entry in children if not entry.key.startswith(f"end:{entry.child_id}")
+    ]  # not only waited for
+    return [entry for entry in begun if entry.step > place.step + 1 or entry.status != DONE]
+
+
+def _is_sent(entry: LedgerEntry) -> bool:
+    return entry.kind == EFFECT and entry.write and entry.compensates_id is None and entry.status in SENT
 
 
 def place_at(run: Run, seq: int | None) -> Place:
@@ -103,7 +113,7 @@ def place_at(run: Run, seq: int | None) -> Place:
     link = run.checkpoints.filter(seq=number).first()
     if link is None:
         raise Missing(told(_("Run %(run)s has no checkpoint %(seq)s."), run=run.short_id, seq=number))
-    if link.kind == "complete":
+    if link.kind == "complete" or _is_skipped_to_the_end(run, link):
         raise Conflict(
             told(
                 _("Checkpoint %(seq)s of run %(run)s is its end: no node follows. Fork an earlier one."),
@@ -113,6 +123,12 @@ def place_at(run: Run, seq: int | None) -> Place:
         )
     _refuse_undone(run, link)
     return Place(number, _node_after(run, link), link.step, link.version)
+
+
+def _is_skipped_to_the_end(run: Run, link: Checkpoint) -> bool:
+    """One act of a repair left this checkpoint and the next, which is the run's end: no worker was in between."""
+    following = run.checkpoints.filter(seq=link.seq + 1, kind="complete", fence=link.fence)
+    return link.kind == "repair" and following.exists()
 
 
 def _refuse_undone(run: Run, link: Checkpoint) -> None:
@@ -167,14 +183,10 @@ def _refuse_unserved(origin: Run, place: Place) -> None:
 
 
 def _refuse_unclear(origin: Run, entries: list[LedgerEntry]) -> None:
-    """What may have been sent cannot be taken over, and must not be sent again."""
-    unclear = [
-        entry.key
-        for entry in entries
-        if entry.kind == EFFECT
-        and entry.write
-        and (entry.status == IN_DOUBT or entry.status == OPEN and entry.tried_at is not None)
-    ]
+    """What may have been sent cannot be taken over, and must not be sent again, also by a child that begins anew."""
+    unclear = [entry.key for entry in entries if entry.is_unclear]
+    below = writes_below([entry for entry in entries if entry.status != DONE], (OPEN, IN_DOUBT))
+    unclear += [f"{one.key} ({one.run.short_id})" for one in below if one.is_unclear]
     if unclear:
         raise Conflict(
             told(
@@ -219,42 +231,3 @@ def _body(origin: Run, made: Run, place: Place) -> str:
     body = first_body(made, tree)
     blobs.share(origin.pk, made.pk, body)
     return body
-
-
-def _copies(origin: Run, made: Run, entries: list[LedgerEntry]) -> list[LedgerEntry]:
-    entries = [entry for entry in entries if entry.compensates_id is None]
-    done = [entry for entry in entries if entry.status == DONE and entry.kind != INTERRUPT]
-    there = {entry.key for entry in entries if not (entry.status == "cancelled" or entry.aside)}
-    return [
-        _copy(origin, made, entry, there) for entry in entries if entry in done or _was_caught(entry, done)
-    ]
-
-
-def _was_caught(entry: LedgerEntry, done: list[LedgerEntry]) -> bool:
-    """Whether the node may have gone another way after this failure: it stands beside what was done there."""
-    return entry.status == FAILED and any(
-        other.opened_at >= entry.answered_at and (other.write or other.kind == CHILD) for other in done
-    )
-
-
-def _copy(origin: Run, made: Run, entry: LedgerEntry, there: set[str]) -> LedgerEntry:
-    """The same question and answer in the fork, under the key that its first execution asks for."""
-    columns: dict[str, Any] = {
-        field.attname: getattr(entry, field.attname)
-        for field in LedgerEntry._meta.concrete_fields
-        if field.name not in LEFT_OUT
-    }
-    for name in ("request", "result"):
-        if columns[name] is None:
-            continue
-        text = blobs.load_text(origin.pk, columns[name], entry.key)
-        blobs.share(origin.pk, made.pk, text)
-        columns[name] = blobs.offload_text(made.pk, text, entry.key, conf.blob_bytes, conf.value_limit_bytes)
-    anew = ASKED_ANEW.fullmatch(entry.key)
-    if entry.kind != EFFECT and anew and anew[1] not in there:
-        columns["key"] = anew[1]
-    columns["taken_at"] = entry.taken_at or entry.answered_at
-    columns["aside"] = (
-        entry.status == FAILED
-    )  # as a repair would have it: the core says whether it is asked anew
-    return LedgerEntry(run=made, copied_from=entry.copied_from or entry.pk, **columns)

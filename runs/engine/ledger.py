@@ -18,7 +18,7 @@ from runs.core.ledger import DONE, FAILED, IN_DOUBT, OPEN, Entry
 from runs.core.moments import Until, moment_of
 from runs.engine import blobs, clock
 from runs.engine.acts import RowActs
-from runs.engine.ancestry import done_before_parting
+from runs.engine.ancestry import done_before_parting, stands
 from runs.engine.boundaries import boundary
 from runs.engine.children import RowChildren
 from runs.engine.closing import line_of
@@ -120,12 +120,12 @@ class RowLedger(RowActs, RowChildren, RowMeanwhile):
     def unclear(self, entry: Entry, message: str) -> None:
         """What the call ended with, though nobody knows whether it happened: for whoever has to find out."""
         entry.error = self._words(message)
-        self._change(entry, {"error": entry.error})
+        self._change(entry, {"error": entry.error, "attempts": entry.attempts})
 
-    def doubt(self, entry: Entry, message: str, sent: bool = True) -> None:
+    def doubt(self, entry: Entry, message: str, under_way: bool = True) -> None:
         entry.status, entry.error = IN_DOUBT, self._words(message)
         changes: dict[str, Any] = {"status": IN_DOUBT, "error": entry.error, "attempts": entry.attempts}
-        if not sent:
+        if not under_way:
             entry.tried_at, entry.due_at = None, None
             changes |= {"tried_at": None, "due_at": None}
         self._change(entry, changes)
@@ -193,6 +193,8 @@ class RowLedger(RowActs, RowChildren, RowMeanwhile):
         if row.decided_by_id is not None:
             row.decided_by = durably_or_lost(everyone.filter(pk=row.decided_by_id).first)
         entry = entry_of(row)
+        if before is None and row.status == FAILED and row.step < self.step:
+            entry.aside = not durably_or_lost(partial(stands, row))
         if row.decided_by is not None:
             proposed = row.decided_by.request_value()["payload"]
             entry.proposal_digest = codec.digest(codec.dumps(proposed))

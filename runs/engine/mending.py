@@ -1,43 +1,81 @@
-"""Children that go on when their parent ends: a repair takes up the entries that have started them."""
+"""An ended run goes on: what that is for its own rows. Whoever calls it has the locks, and knows that it may.
+
+A repair brings back the run itself (repairing.py); and its children, once it asks for them again (taking_up.py).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any  # column values
+
+from django.utils.translation import gettext_lazy as _
 
 from runs.core import repair
+from runs.engine.closing import line_of
 from runs.engine.entry_rows import entry_of
-from runs.engine.telling import answer, end_of
-from runs.models.entry import CHILD, OPEN, LedgerEntry
-from runs.models.fan_out import FanOut
+from runs.engine.transition import move
+from runs.errors import Conflict, told
+from runs.models import statuses
+from runs.models.checkpoint import Checkpoint
+from runs.models.entry import DONE, LedgerEntry
 from runs.models.run import Run
 
-
-def take_up_children(entries: Iterable[LedgerEntry], now: datetime) -> None:
-    """Under the Run lock. Closed when their run ended, they are open again, or answered where the children have ended.
-
-    So the next execution finds the same children, and starts none a second time.
-    """
-    for entry in entries:
-        if entry.kind == CHILD and entry.status == "cancelled" and repair.is_detached(entry_of(entry)):
-            _reopen(entry)
-            _answer(entry, now)
-            entry.refresh_from_db()
+KIND = "repair"
 
 
-def _reopen(entry: LedgerEntry) -> None:
-    closed = LedgerEntry.objects.filter(pk=entry.pk, status="cancelled")
-    closed.update(status=OPEN, answered_at=None, answered_by="", effective_at=None, taken_at=None)
+def entries_of_step(run: Run) -> list[LedgerEntry]:
+    return list(LedgerEntry.objects.filter(run=run, step=run.step + 1).order_by("id"))
 
 
-def _answer(entry: LedgerEntry, now: datetime) -> None:
-    """With what its children have told meanwhile: they do so under this very lock."""
-    mine = LedgerEntry.objects.filter(pk=entry.pk)
-    if entry.child_id is not None:
-        child = Run.objects.get(pk=entry.child_id)
-        if child.told:
-            answer(mine, end_of(child), now)
-        return
-    fan_out = FanOut.objects.get(entry=entry)
-    if fan_out.ended == fan_out.total:
-        answer(mine, fan_out.counts, now)
+def bring_back(
+    run: Run,
+    entries: list[LedgerEntry],
+    now: datetime,
+    *,
+    actor: str,
+    reason: str,
+    body: str = "",
+    snapshot: bool = False,
+    **changes: Any,
+) -> Checkpoint:
+    """It is due now. What had stopped its step is put aside; `entries` are those of that step."""
+    _put_aside(run, entries)
+    _take(entries, now)
+    return move(
+        run,
+        KIND,
+        now,
+        actor=actor,
+        reason=reason,
+        body=body,
+        snapshot=snapshot,
+        lines=map(line_of, entries),
+        status=statuses.RUNNING,
+        wake_at=now,
+        leased_by=None,
+        fence=run.fence + 1,
+        attempt=0,
+        deaths=0,
+        silent=0,
+        alone=False,
+        error_kind="",
+        error="",
+        finished_at=None,
+        closed_at=None,
+        **changes,
+    )
+
+
+def _put_aside(run: Run, entries: Iterable[LedgerEntry]) -> None:
+    past = {entry.id for entry in repair.set_aside(map(entry_of, entries), run.error_kind)}
+    if past and LedgerEntry.objects.filter(pk__in=past, aside=False).update(aside=True) != len(past):
+        raise Conflict(told(_("Run %(run)s has moved on; look at it again."), run=run.short_id))
+
+
+def _take(entries: Iterable[LedgerEntry], now: datetime) -> None:
+    """An answer that nobody had taken became final when the run ended."""
+    untaken = [entry for entry in entries if entry.status == DONE and entry.taken_at is None]
+    for entry in untaken:
+        entry.taken_at = now
+    LedgerEntry.objects.filter(pk__in=[entry.pk for entry in untaken]).update(taken_at=now)

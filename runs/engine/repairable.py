@@ -5,9 +5,10 @@ from __future__ import annotations
 from django.utils.translation import gettext_lazy as _
 
 from runs.engine import compensating
+from runs.engine.below import writes_below
 from runs.errors import Conflict, status, told
 from runs.models import statuses
-from runs.models.entry import IN_DOUBT, LedgerEntry
+from runs.models.entry import DONE, IN_DOUBT, LedgerEntry
 from runs.models.run import Run
 from runs.models.tombstone import Tombstone
 from runs.models.untold_end import UntoldEnd
@@ -48,6 +49,8 @@ def refuse_gone(run: Run) -> None:
 def refuse_unfinished(run: Run, entries: list[LedgerEntry]) -> None:
     """What its end has begun must be over, under the locks of the run and its parent."""
     doubted = [entry.key for entry in entries if entry.status == IN_DOUBT]
+    below = writes_below([entry for entry in entries if entry.status != DONE], (IN_DOUBT,))
+    doubted += [f"{one.key} ({one.run.short_id})" for one in below]  # a child that goes on would do it again
     if doubted:
         raise Conflict(
             told(

@@ -15,15 +15,13 @@ from django.db import transaction
 from django.utils.translation import gettext_lazy as _
 
 from runs import registry
-from runs.core import codec, repair
+from runs.core import codec
 from runs.core.errors import CodecError, DurableError
 from runs.core.graph import END, Graph
 from runs.engine import clock, family, holding
 from runs.engine.announce import announce
-from runs.engine.closing import line_of
 from runs.engine.durably import FAULTS, durably
-from runs.engine.entry_rows import entry_of
-from runs.engine.mending import take_up_children
+from runs.engine.mending import bring_back, entries_of_step
 from runs.engine.repairable import refuse_ended_otherwise, refuse_unfinished
 from runs.engine.state import StoredState
 from runs.engine.telling import tell
@@ -31,12 +29,11 @@ from runs.engine.transition import move
 from runs.errors import Conflict, Invalid, told
 from runs.models import statuses
 from runs.models.checkpoint import Checkpoint
-from runs.models.entry import DONE, LedgerEntry
+from runs.models.entry import LedgerEntry
 from runs.models.repairs import UNCHANGED
 from runs.models.run import Run
 from runs.secrets import guard, refuse_in
 
-KIND = "repair"
 RETRY, SKIP, MOVE = "retry", "skip", "move"
 TRIES = 3  # while others settle what the run has left
 
@@ -194,60 +191,30 @@ def _begin(seen: Run, plan: _Plan) -> Checkpoint | None:
         if run.seq != seen.seq:
             return None
         refuse_ended_otherwise(run)
-        entries = list(LedgerEntry.objects.filter(run=run, step=run.step + 1).order_by("id"))
+        entries = entries_of_step(run)
         refuse_unfinished(run, entries)
-        if plan.target is None:
-            take_up_children(entries, now)
-        _put_aside(run, entries)
-        _take(entries, now)
-        checkpoint = _back_to_life(run, plan, [line_of(entry) for entry in entries], now)
+        checkpoint = _back_to_life(run, plan, entries, now)
         if plan.target == END:
             return _completed(run, plan, now)
         announce()
     return checkpoint
 
 
-def _put_aside(run: Run, entries: list[LedgerEntry]) -> None:
-    past = {entry.id for entry in repair.set_aside(map(entry_of, entries), run.error_kind)}
-    if past and LedgerEntry.objects.filter(pk__in=past, aside=False).update(aside=True) != len(past):
-        raise Conflict(told(_("Run %(run)s has moved on; look at it again."), run=run.short_id))
-
-
-def _take(entries: list[LedgerEntry], now: datetime) -> None:
-    """An answer that nobody had taken became final when the run ended."""
-    untaken = [entry for entry in entries if entry.status == DONE and entry.taken_at is None]
-    for entry in untaken:
-        entry.taken_at = now
-    LedgerEntry.objects.filter(pk__in=[entry.pk for entry in untaken]).update(taken_at=now)
-
-
-def _back_to_life(run: Run, plan: _Plan, lines: list[list[object]], now: datetime) -> Checkpoint:
+def _back_to_life(run: Run, plan: _Plan, entries: list[LedgerEntry], now: datetime) -> Checkpoint:
     changes: dict[str, Any] = {}
     if plan.target is not None and plan.target != END:
         changes = {"node": plan.target, "step": run.step + 1}
     if run.told == statuses.FAILED and run.error_kind and not run.told_kind:
         changes["told_kind"] = run.error_kind
-    return move(
+    wanted = plan.wanted
+    return bring_back(
         run,
-        KIND,
+        entries,
         now,
-        actor=plan.wanted.by,
-        reason=plan.wanted.words,
+        actor=wanted.by,
+        reason=wanted.words,
         body=plan.body,
         snapshot=plan.snapshot,
-        lines=lines,
-        status=statuses.RUNNING,
-        wake_at=now,
-        leased_by=None,
-        fence=run.fence + 1,
-        attempt=0,
-        deaths=0,
-        silent=0,
-        alone=False,
-        error_kind="",
-        error="",
-        finished_at=None,
-        closed_at=None,
         **changes,
     )
 

@@ -11,6 +11,8 @@ from runs.core import codec, patch
 from runs.core.errors import CodecError, SecretFound, TooLarge
 from runs.engine import blobs
 from runs.models.checkpoint import Checkpoint
+from runs.models.run import Run
+from runs.models.tombstone import Tombstone
 from runs.secrets import guard
 
 BODIES = (
@@ -140,13 +142,20 @@ class Change:
 
 
 def final_trees(run_ids: list[str]) -> dict[str, Any]:
-    """The latest states of many runs, in one query (and their blobs)."""
+    """The latest states of many runs, in one query (and their blobs); of those in the archive, in one each.
+
+    Without those that were erased.
+    """
     latest = Checkpoint.objects.filter(run=OuterRef("run"), snapshot=True).order_by("-seq").values("seq")[:1]
     found = Checkpoint.objects.filter(run__in=run_ids, seq__gte=Subquery(latest)).exclude(body="")
     bodies: dict[str, list[str]] = {}
     for run_id, body in found.order_by("run", "seq").values_list("run_id", "body"):
         bodies.setdefault(str(run_id), []).append(body)
-    return {run_id: _tree(run_id, *texts) for run_id, texts in bodies.items()}
+    trees = {run_id: _tree(run_id, *texts) for run_id, texts in bodies.items()}
+    elsewhere = Run.objects.filter(pk__in=[run_id for run_id in run_ids if run_id not in trees])
+    for run in elsewhere.exclude(root__in=Tombstone.objects.values("run")):
+        trees[str(run.pk)] = StoredState.load(run.pk, run.seq).tree
+    return trees
 
 
 def _tree(run_id: str, snapshot: str, *patches: str) -> Any:

@@ -26,7 +26,6 @@ from runs.engine.announce import announce
 from runs.engine.boundaries import boundary
 from runs.engine.durably import durably
 from runs.engine.portion import Portion
-from runs.models.checkpoint import Checkpoint
 from runs.models.entry import CHILD, DONE, OPEN, LedgerEntry, wake
 from runs.models.fan_out import FanOut
 from runs.models.run import Run
@@ -144,7 +143,7 @@ def end_of(child: Run) -> dict[str, str]:
     """
     kind, error, head = child.error_kind, child.error, child.head
     if child.told_kind:
-        first = Checkpoint.objects.filter(run=child, kind="fail").order_by("seq")
+        first = child.checkpoints.filter(kind="fail").order_by("seq")
         kind, (error, head) = child.told_kind, first.values_list("reason", "digest")[0]
     return {
         "run": str(child.pk),

@@ -71,6 +71,8 @@ def install(using: str = "default", **_: object) -> None:
         if ARCHIVALS in present:
             for statement in archive_triggers.statements(connection.vendor, partial(_columns, connection)):
                 cursor.execute(statement)
+        elif "runs_ledgerentry" in present:  # the archive's tables were taken back
+            cursor.execute(archive_triggers.drop_key(connection.vendor))
 
 
 def remove(using: str = "default") -> None:

@@ -15,7 +15,7 @@ from runs.engine import blobs
 from runs.engine.closing import line_of
 from runs.engine.erasing import rest_of
 from runs.models.checkpoint import Checkpoint
-from runs.models.entry import COMPENSATED, DONE, IN_DOUBT, INTERRUPT, OPEN, LedgerEntry
+from runs.models.entry import CHILD, COMPENSATED, DONE, IN_DOUBT, INTERRUPT, OPEN, LedgerEntry
 from runs.models.run import Run
 from runs.models.statuses import CANCELLED
 from runs.models.tombstone import ERASED, Tombstone
@@ -148,8 +148,10 @@ def _difference(run: Run, entry: LedgerEntry, seq: int, line: list[object]) -> s
         return None
     if now == [*line[:STATUS], COMPENSATED, *line[STATUS + 1 :]] and line[STATUS] == DONE:
         return None  # a later checkpoint, of a step of its own, names the compensation
-    moves_on = line[STATUS] in (OPEN, IN_DOUBT) or (
-        entry.kind == INTERRUPT and now == [*line[:STATUS], CANCELLED, *line[STATUS + 1 :]]
+    moves_on = (
+        line[STATUS] in (OPEN, IN_DOUBT)
+        or (entry.kind == CHILD and line[STATUS] == CANCELLED)  # a repaired run takes it up
+        or (entry.kind == INTERRUPT and now == [*line[:STATUS], CANCELLED, *line[STATUS + 1 :]])
     )
     pending = moves_on and _in_progress(run, entry)
     if pending and now[REQUEST_DIGEST] == line[REQUEST_DIGEST]:

@@ -3,6 +3,19 @@
 import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.exceptions import IrreversibleError
+from django.db.migrations.state import StateApps
+
+
+def keep_what_is_archived(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
+    """Backwards: rows of archived runs are in these tables alone."""
+    archived = apps.get_model("runs", "Archival").objects.using(schema_editor.connection.alias).count()
+    if archived:
+        raise IrreversibleError(
+            f"{archived} runs are in the archive, which goes with its tables, and nothing brings them back: "
+            "stay with this version. Nothing of it was changed."
+        )
 
 
 class Migration(migrations.Migration):
@@ -439,4 +452,5 @@ class Migration(migrations.Migration):
                 name="archived_signal_key_once_a_run",
             ),
         ),
+        migrations.RunPython(migrations.RunPython.noop, keep_what_is_archived),  # backwards, the first
     ]

@@ -160,6 +160,12 @@ class LedgerEntry(models.Model):
     def __str__(self) -> str:
         return f"{self.run_id} step {self.step} {self.key}"
 
+    @property
+    def is_unclear(self) -> bool:
+        """A write that may have been sent: nobody knows yet, or it is under way."""
+        sent = self.status == IN_DOUBT or self.status == OPEN and self.tried_at is not None
+        return self.kind == EFFECT and self.write and sent
+
     def request_value(self) -> Any:
         """The request, decoded; a long one is fetched from its blob."""
         return codec.loads(blobs.load_text(self.run_id, self.request, self.key))

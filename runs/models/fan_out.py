@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 
 from django.db import models
@@ -47,18 +48,31 @@ class FanOut(models.Model):
         self.cancelled += child.told == CANCELLED
         self.passed += child.item < self.released
 
+    def recount(self) -> None:
+        """From what their parent was told of them: some that had ended go on, once it is repaired."""
+        ended = Counter[str]()
+        children = Run.objects.filter(fan_out=self).exclude(told="")
+        for told, count in children.values_list("told").annotate(count=models.Count("pk")):
+            ended[told] = count
+        self.completed, self.failed, self.cancelled = (ended[told] for told in (COMPLETED, FAILED, CANCELLED))
+        self.passed = children.filter(item__lt=self.released).count()
+
     def release(self, now: datetime) -> int:
         """Let the next ones begin, as far as there is room; how many began.
 
         One that was cancelled before its turn is passed over: if its end was counted already, its place is free again,
-        else it will be with that.
+        else it will be with that. But one that was cancelled with its parent, which goes on, goes on as well.
         """
         began = 0
+        goes_on = models.Q(status=CANCELLED, told="", untold_end=None)
         while (room := self.free) and self.released < self.started:
-            waiting = Run.objects.filter(fan_out=self, item__gte=self.released, status=CREATED, wake_at=None)
+            left = Run.objects.filter(fan_out=self, item__gte=self.released)
+            waiting = left.filter(models.Q(status=CREATED, wake_at=None) | goes_on)
             items = list(waiting.order_by("item").values_list("item", flat=True)[:room])
             turn = range(self.released, items[-1] + 1 if len(items) == room else self.started)
-            now_began = waiting.filter(item__in=items).update(wake_at=now)
+            now_began = left.filter(item__in=items, status=CREATED, wake_at=None).update(wake_at=now)
+            if now_began < len(items):
+                now_began += self._revive(left.filter(goes_on, item__in=items), now)
             self.released = turn.stop
             if over := len(turn) - now_began:
                 untold = UntoldEnd.objects.filter(
@@ -67,3 +81,11 @@ class FanOut(models.Model):
                 self.passed += over - untold.count()
             began += now_began
         return began
+
+    def _revive(self, children: models.QuerySet[Run], now: datetime) -> int:
+        from runs.engine import taking_up
+
+        found = list(children.order_by("item").select_for_update(of=("self",)))
+        for child in found:
+            taking_up.revive(child.parent, child, now)
+        return len(found)

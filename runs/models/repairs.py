@@ -33,8 +33,8 @@ class Repairs:
     def retry(self, by: str, reason: str, state: Any = UNCHANGED) -> Checkpoint:
         """A failed or cancelled run executes the node where it stands anew, in the same step: it is due now.
 
-        What is done there is not done again; what had failed is asked anew. `state`, a whole one, takes the place of
-        the run's. Raises Invalid for one that does not fit its graph.
+        What is done there is not done again; what had failed is asked anew, and its children go on. `state`, a whole
+        one, takes the place of the run's. Raises Invalid for one that does not fit its graph.
         """
         return self._repaired("retry", by, reason, state)
 
@@ -69,8 +69,9 @@ class Repairs:
         """A new run that begins with the state at a checkpoint of this one (the latest by default), at its next node.
 
         It has keys of its own: what this run did in later steps it does again (`forking.would_send` lists it). What is
-        done in the step where it begins it takes over, and asks people anew. Raises Conflict where that step has an
-        effect in doubt or under way, or what an earlier one did was undone; at the end of a completed run; and for one
+        done in the step where it begins it takes over, with the answers on which that stands, and asks people anew.
+        Raises Conflict where that step, or a child of it, has an effect in doubt or under way, or what an earlier one
+        did was undone; at the end of a completed run; and for one
         that is erased, or is undoing what it did.
         """
         from runs.engine import forking

@@ -183,8 +183,7 @@ class Run(Repairs, Reading, models.Model):
 
     @property
     def short_id(self) -> str:
-        """The last six hex digits: uuid7's first ones are a clock and look alike."""
-        return self.id.hex[-6:] if isinstance(self.id, uuid.UUID) else str(self.id)[-6:]
+        return short_id(self.id)
 
     @property
     def ended(self) -> bool:
@@ -299,3 +298,8 @@ class Run(Repairs, Reading, models.Model):
         archival = archiving.archive(self, reason, by, ended_by)
         self.refresh_from_db(fields=["archived_at"])
         return archival
+
+
+def short_id(run_id: uuid.UUID | str) -> str:
+    """The last six hex digits: uuid7's first ones are a clock and look alike."""
+    return str(run_id)[-6:]

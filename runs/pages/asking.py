@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from runs.naming import full_names
+from runs.naming import apart, full_names
 from runs.pages import words
 from runs.pages.plain import actor, first_line, short, stored
 
@@ -74,14 +74,14 @@ def answered(entry: LedgerEntry) -> str:
     if entry.kind == "child" and isinstance(result, dict):
         return _ended(result)
     if entry.kind == "signal":
-        by = actor(entry.answered_by)
+        by = apart(actor(entry.answered_by))
         if result is None:
             return _("came from %(by)s") % {"by": by}
         return _("%(payload)s, from %(by)s") % {"payload": short(result, 120), "by": by}
     if entry.kind == "interrupt" and isinstance(result, dict) and (outcome := result.get("outcome")):
         said = str(words.status_word(outcome).word)
         return (
-            _("%(said)s by %(by)s") % {"said": said, "by": actor(str(result["by"]))}
+            _("%(said)s by %(by)s") % {"said": said, "by": apart(actor(str(result["by"])))}
             if result.get("by")
             else said
         )
@@ -95,7 +95,7 @@ def _ended(result: dict[str, Any]) -> str:
         return ", ".join(f"{many} {str(word).lower()}" for many, word in told)
     said = str(words.status_word(result["status"]).word)
     reason = first_line(result.get("error") or "")
-    return f"{said}: {reason}" if reason else said
+    return f"{said}: {apart(reason)}" if reason else said
 
 
 def shown(entry: LedgerEntry) -> str:
@@ -112,6 +112,6 @@ def reviewers(request: dict[str, Any]) -> str:
 
 def _people(request: dict[str, Any]) -> str:
     named = [str(name) for name in request.get("reviewers") or []]
-    people = _(" or ").join(full_names(named)) if named else _("a person")
+    people = _(" or ").join(map(apart, full_names(named))) if named else _("a person")
     quorum = request.get("quorum") or 1
     return _("%(quorum)s of %(people)s") % {"quorum": quorum, "people": people} if quorum > 1 else people

@@ -71,6 +71,7 @@ of_runs = Sentences(
     gettext_noop("Rejected by %(by)s: %(reason)s"),
     gettext_noop("not found at the provider after %(tries)s of %(most)s attempts"),
     gettext_noop("sent, outcome unknown (%(said)s); no way to ask the provider gave an answer"),
+    gettext_noop("An earlier try may have happened, though the last one failed: %(said)s"),
     gettext_noop("the worker was gone before the answer came"),
     gettext_noop("the run ended while the call was under way"),
 )
@@ -86,4 +87,5 @@ of_repairs = Sentences(
     gettext_noop("Move to %(node)s, with another state: %(reason)s"),
     gettext_noop("Move to %(node)s: %(reason)s"),
     gettext_noop("From run %(run)s, checkpoint %(count)s: %(reason)s"),
+    gettext_noop("Its parent, run %(run)s, goes on."),
 )

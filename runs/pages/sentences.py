@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from runs.engine.holding import NEEDS_DEPLOY, NEEDS_MIGRATION, Held
+from runs.naming import apart
 from runs.pages import words
 from runs.pages.asking import WAITS, awaited
 from runs.pages.plain import actor, clause, first_line
@@ -101,7 +102,7 @@ def _waiting(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now:
         )
         if answered is not None:
             return Sentence(
-                _("Answered by %(by)s; about to go on") % {"by": actor(answered.answered_by)},
+                _("Answered by %(by)s; about to go on") % {"by": apart(actor(answered.answered_by))},
                 run.status,
                 since,
             )
@@ -123,7 +124,7 @@ def _retrying(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now
     if run.ending:
         text = _("A try failed")
     if reason:
-        text = f"{text}: {reason}"
+        text = f"{text}: {apart(reason)}"
     begin = last.at if last else None
     if run.wake_at is not None and run.wake_at <= now:
         return Sentence(_("%(text)s; the next one is due now") % {"text": text}, run.status, begin)
@@ -140,16 +141,20 @@ def _failed(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now: 
     reason = clause(run.error) if run.error_kind != "poison" else ""  # it says the same again
     text = str(FAILURES.get(run.error_kind, _("Failed in %(node)s"))) % {"node": run.node}
     status = run.error_kind if run.error_kind in ("rejected", "expired") else run.status
-    said = f"{text}: {reason}" if reason else text
+    said = f"{text}: {apart(reason)}" if reason else text
     if run.closed_at is not None and last is not None and last.kind == "close":
-        said = _("%(ended)s; closed by %(actor)s") % {"ended": said, "actor": actor(last.actor)}
+        said = _("%(ended)s; closed by %(actor)s") % {"ended": said, "actor": apart(actor(last.actor))}
     return Sentence(said, status, run.finished_at)
 
 
 def _cancelled(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now: datetime) -> Sentence:
-    text = _("Cancelled by %(actor)s") % {"actor": actor(last.actor)} if last is not None else _("Cancelled")
+    text = (
+        _("Cancelled by %(actor)s") % {"actor": apart(actor(last.actor))}
+        if last is not None
+        else _("Cancelled")
+    )
     reason = clause(last.reason) if last is not None else ""
-    return Sentence(f"{text}: {reason}" if reason else text, run.status, run.finished_at)
+    return Sentence(f"{text}: {apart(reason)}" if reason else text, run.status, run.finished_at)
 
 
 _SENTENCES = {
@@ -209,14 +214,14 @@ def happened(event: Checkpoint) -> str:
         "lost": _("Its worker died or fell silent"),
         "retry": _("Try %(attempt)s failed") % {"attempt": event.attempt},
         "pace": _("Waited in line"),
-        "hand_back": _("Handed back by %(actor)s") % {"actor": actor(event.actor)},
+        "hand_back": _("Handed back by %(actor)s") % {"actor": apart(actor(event.actor))},
         "compensate": _("Began to undo what was done"),
         "fail": _("Failed"),
-        "cancel": _("Cancelled by %(actor)s") % {"actor": actor(event.actor)},
-        "migrate": _("Migrated by %(actor)s") % {"actor": actor(event.actor)},
-        "settle": _("What was in doubt was settled by %(actor)s") % {"actor": actor(event.actor)},
-        "repair": _("Repaired by %(actor)s") % {"actor": actor(event.actor)},
-        "close": _("Closed by %(actor)s") % {"actor": actor(event.actor)},
-        "fork": _("Forked by %(actor)s") % {"actor": actor(event.actor)},
+        "cancel": _("Cancelled by %(actor)s") % {"actor": apart(actor(event.actor))},
+        "migrate": _("Migrated by %(actor)s") % {"actor": apart(actor(event.actor))},
+        "settle": _("What was in doubt was settled by %(actor)s") % {"actor": apart(actor(event.actor))},
+        "repair": _("Repaired by %(actor)s") % {"actor": apart(actor(event.actor))},
+        "close": _("Closed by %(actor)s") % {"actor": apart(actor(event.actor))},
+        "fork": _("Forked by %(actor)s") % {"actor": apart(actor(event.actor))},
     }.get(event.kind, kind(event))
-    return f"{said}: {reason}" if reason and event.kind != "lost" else said
+    return f"{said}: {apart(reason)}" if reason and event.kind != "lost" else said

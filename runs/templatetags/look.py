@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 from functools import lru_cache
+from html import escape
 from typing import Any
 
 from django.conf import settings
@@ -116,7 +118,7 @@ def ago(
     if moment is None:
         return ""
     now = context.get("now") or timezone.now()
-    return moments.ago(moment, now, bare=bare, end=end, focus=focus, prefix=prefix)
+    return moments.Moments(now).ago(moment, bare=bare, end=end, focus=focus, prefix=prefix)
 
 
 @register.simple_tag
@@ -124,7 +126,7 @@ def exact(
     moment: datetime | None, *, end: bool = False, focus: bool = True, form: str = "H:i:s"
 ) -> SafeString | str:
     """A moment on the clock, 10:18:02, with day and zone on hover and focus. `form` is a Django date format."""
-    return "" if moment is None else moments.on_clock(moment, form, end=end, focus=focus)
+    return "" if moment is None else moments.Moments(moment).on_clock(moment, form, end=end, focus=focus)
 
 
 @register.filter
@@ -208,6 +210,20 @@ def status_icon(status: str) -> str:
 def status_label(status: str) -> str:
     """The word for a row's status."""
     return str(words.status_word(status).word)
+
+
+@register.simple_tag
+def options(values: Iterable[Any], chosen: str = "") -> SafeString:
+    """What a list offers to choose from: each value, or pair of a value and its word; `chosen` is marked."""
+    return SafeString("".join(_option(value, chosen) for value in values))
+
+
+def _option(value: Any, chosen: str) -> str:
+    if not isinstance(value, tuple):
+        return f"<option{' selected' if value == chosen else ''}>{escape(str(value))}</option>"
+    value, word = value
+    marked = " selected" if value == chosen else ""
+    return f'<option value="{escape(str(value))}"{marked}>{escape(str(word))}</option>'
 
 
 @register.filter

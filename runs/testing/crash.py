@@ -68,7 +68,7 @@ def crash_everywhere(
     *,
     by: Any = None,
     deaths: int = 1,
-    kills: int | None = None,
+    kills: int | range | None = None,
     outside: bool = False,
 ) -> Report:
     """Run `graph` once unharmed, then once for each boundary at which its process is killed there.
@@ -76,8 +76,9 @@ def crash_everywhere(
     `input`, `answers` and `by` are those of `drive`; an answer's function must depend on the request alone, for it is
     asked in several processes. `effects` maps names of tools to functions that stand in for theirs. With `deaths` = 2
     the process that recovers is killed as well, as many boundaries later, before a third one ends it. `kills` are
-    the most that are made, spread over the boundaries; None is one at each. With `outside` it watches also what nodes
-    do outside of tools (files, sockets, processes, rows of their own), which nothing keeps from being done again.
+    the most that are made, spread over the boundaries, or the numbers of those to die at, from 1 on; None is one at
+    each. With `outside` it watches also what nodes do outside of tools (files, sockets, processes, rows of their own),
+    which nothing keeps from being done again.
 
     Raises CrashFound when a killed run ends otherwise (status, error kind, state; ids and times aside), when a write
     was called twice under one idempotency key (unless its provider honours the key), or when the writes are not those
@@ -102,7 +103,7 @@ def _kill_everywhere(
     effects: Mapping[str, Callable[..., Any]],
     by: Any,
     deaths: int,
-    kills: int | None,
+    kills: int | range | None,
     outside: bool,
 ) -> None:
     token = os.urandom(4).hex()
@@ -147,10 +148,12 @@ def _kill_everywhere(
         raise CrashFound(f"the run has more than {MOST_BOUNDARIES} boundaries; give it a smaller input")
 
 
-def _spread(boundaries: int, kills: int | None) -> Iterable[int]:
+def _spread(boundaries: int, kills: int | range | None) -> Iterable[int]:
     """The numbers of the boundaries to die at: all and one past the last; or so many, the first and last among them."""
     if kills is None:
         return range(1, MOST_BOUNDARIES)
+    if isinstance(kills, range):
+        return [number for number in kills if 1 <= number <= boundaries]
     kills = min(kills, boundaries)
     if kills == 1:
         return [boundaries // 2 + 1]

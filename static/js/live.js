@@ -3,9 +3,11 @@
 //
 //   <section data-live="run:ID" data-live-url="/runs/ID/timeline/" data-live-says="Waiting for you">
 //
+// What one thing is named by is read at once; lists, which change with everything, a moment later and not one by one.
 // data-live may hold several names. data-live-says is announced politely when a read changes it. The server is told
 // which names the page has, and how old it is, whenever they change; it answers each time (runs/live/sockets.py).
-// Who has paused it (data-follow="off" on the body) reads what changed by loading the page again.
+// Who has paused it (data-follow="off" on the body) reads what changed by loading the page again. A page that nobody
+// looks at reads nothing, and everything once it is looked at: with many open, the server works for those in front.
 
 const POLL = 30_000;
 const REREAD = 60_000;
@@ -55,7 +57,9 @@ function connect(missed = Boolean(polling)) {
   opened.addEventListener("message", (event) => {
     if (!open) answered(missed);
     const { changed = [] } = JSON.parse(event.data);
-    for (const name of changed) named.add(name);
+    const things = changed.filter((name) => name.includes(":"));
+    if (things.length && visible()) read(new Set(things));
+    for (const name of changed) if (!name.includes(":")) named.add(name);
     if (named.size) gathering ??= setTimeout(gathered, GATHER);
   });
   opened.addEventListener("close", () => {
@@ -97,7 +101,7 @@ function gathered() {
   gathering = undefined;
   const names = new Set(named);
   named.clear();
-  read(names);
+  if (visible()) read(names);
 }
 
 // Read again what carries one of `names`, or everything live. What lies inside another of them comes with it.

@@ -19,6 +19,7 @@ import psutil
 from runs import start
 from runs.models import Run, Worker
 from runs.work.process_tree import is_alive, wait_until_gone
+from tests import warm_start
 from tests.acceptance.graphs import Diary, leave
 from tests.conftest import ROOT
 
@@ -73,13 +74,19 @@ class Work:
 
 
 @contextmanager
-def working(environment: dict[str, str], folder: Path, **settings: Any) -> Iterator[Work]:
-    """working(..., lease_seconds=60) runs `manage.py work`; nothing of it is left afterwards."""
+def working(
+    environment: dict[str, str], folder: Path, by_exec: bool = False, **settings: Any
+) -> Iterator[Work]:
+    """working(..., lease_seconds=60) runs `manage.py work`; nothing of it is left afterwards.
+
+    `by_exec`: as an operator starts it, all of it by exec; else it is forked from a process that is warm.
+    """
+    popen = subprocess.Popen if by_exec else warm_start.Popen
     environment = environment | {"DURABLEWEB_APPS": "tests.acceptance", "PYTHONUNBUFFERED": "1"}
     environment |= {f"DURABLEWEB_{name.upper()}": str(value) for name, value in settings.items()}
     log_file = folder / f"work-{time.time_ns()}.log"
     with log_file.open("wb") as log:
-        supervisor = subprocess.Popen(
+        supervisor = popen(
             [sys.executable, "manage.py", "work"], cwd=ROOT, env=environment, stdout=log, stderr=log
         )
     work = Work(supervisor, log_file)
@@ -120,7 +127,7 @@ def until(condition: Callable[[], Any], seconds: float = PATIENCE_SECONDS, work:
     while not (found := condition()):
         assert time.monotonic() < end, f"waited {seconds:g} s in vain"
         assert work is None or work.supervisor.poll() is None, "the supervisor ended"
-        time.sleep(0.05)
+        time.sleep(0.1)
     return found
 
 

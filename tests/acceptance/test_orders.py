@@ -18,6 +18,7 @@ from runs import start
 from runs.engine.verify import first_bad_row
 from runs.models import Run
 from runs.testing import crash_everywhere, drive, go_on
+from tests import warm_start
 from tests.amounts import THOROUGH
 from tests.conftest import ROOT
 
@@ -47,7 +48,7 @@ def partners(monkeypatch, tmp_path) -> Iterator[Callable[..., Callable[[], list[
                 str(tmp_path / "book.jsonl"),
             ]
             process = running.enter_context(
-                subprocess.Popen(
+                warm_start.Popen(
                     [*command, "--faults", ",".join(faults)], cwd=ROOT, stdout=subprocess.PIPE, text=True
                 )
             )

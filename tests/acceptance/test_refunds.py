@@ -25,6 +25,7 @@ from runs.engine.verify import first_bad_row
 from runs.language_model import SCRIPTED
 from runs.models import LedgerEntry, Run
 from runs.testing import crash_everywhere, drive
+from tests import warm_start
 from tests.acceptance.installation import driver_of, ended, kill, until, working
 from tests.amounts import KILLS
 from tests.conftest import ROOT
@@ -68,7 +69,7 @@ def provider(monkeypatch, tmp_path) -> Iterator[StartProvider]:
 @contextmanager
 def _serving(book: Path, *options: str) -> Iterator[str]:
     command = [sys.executable, "-m", "examples.refunds.provider", "--book", str(book), *options]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    with warm_start.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield json.loads(process.stdout.readline())["url"]
         finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from runs import start
 from runs.models import Remark
+from tests import warm_start
 from tests.acceptance.graphs import stopped
 from tests.acceptance.installation import PATIENCE_SECONDS, until
 from tests.conftest import ROOT
@@ -28,7 +28,7 @@ def test_a_late_result_is_evidence_and_the_effect_happens_once(process_environme
     environment = process_environment | short
     deposits = Path(tmp_path, "deposits")
     run = start(stopped, {"path": str(deposits)})
-    first = subprocess.Popen(
+    first = warm_start.Popen(
         [sys.executable, "manage.py", "tick", "--seconds", "60"], cwd=ROOT, env=environment
     )
     with registered(stopped):  # this process is the second worker: it is there at once

@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from runs.engine.shift import Shift
+from runs.engine.verify import first_bad_row
 from runs.models import Worker
 from runs.work.process_tree import is_alive, wait_until_gone
 from runs.work.supervisor import RESTART_GRACE_SECONDS, UNANSWERED_SECONDS
@@ -29,7 +30,7 @@ def test_the_process_that_executes_a_node_is_killed_and_so_is_the_one_that_recov
     process_environment, tmp_path
 ):
     """E6, E7: another one goes on each time, by the end of the lease alone; no row of a worker is needed."""
-    with working(process_environment, tmp_path, **SHORT_LEASE) as work:
+    with working(process_environment, tmp_path, by_exec=True, **SHORT_LEASE) as work:
         run = begin(patient, tmp_path, held=1, rounds=2)
         first = driver_of(run)
         until(lambda: diary(tmp_path, run.pk) == 1)
@@ -49,8 +50,26 @@ def test_the_process_that_executes_a_node_is_killed_and_so_is_the_one_that_recov
             True,
         ]
         assert "Watchdog" not in work.log
+        (tmp_path / "repaired").mkdir()
+        one_is_cancelled_inside_its_node_and_repaired(tmp_path / "repaired")
         (tmp_path / "cluster").mkdir()
         the_whole_cluster_is_killed_and_then_the_supervisor(work, tmp_path / "cluster")
+
+
+def one_is_cancelled_inside_its_node_and_repaired(folder: Path) -> None:
+    """R1: the node runs again while its first execution still hangs, and of that nothing lands."""
+    run = begin(patient, folder, held=1)
+    until(lambda: diary(folder, run.pk) == 1)
+    run.cancel("ada", "stop")
+    run.retry("olga", "go on")
+    until(lambda: diary(folder, run.pk) == 2)
+    let_go(folder, 1)
+    run = ended(run)
+    assert (run.status, run.state_at()["done"], run.deaths, run.silent) == ("completed", 1, 0, 0)
+    assert [link.kind for link in run.checkpoints.order_by("seq")] == [
+        "start", "claim", "cancel", "repair", "claim", "complete",
+    ]  # fmt: skip
+    assert first_bad_row(run) is None
 
 
 def the_whole_cluster_is_killed_and_then_the_supervisor(work: Work, folder: Path) -> None:
@@ -104,6 +123,12 @@ def test_a_poison_run_is_failed_and_its_neighbours_complete(process_environment,
             "perhaps once beside the poison, which cut it off"
         )
         assert "for a thread of it is lost" in work.log
+        (tmp_path / "mended").touch()
+        poison.retry("olga", "What killed its workers is mended.")
+        poison = ended(poison)
+        assert (poison.status, poison.deaths, poison.silent) == ("completed", 0, 0), (
+            "and it killed nobody (A13)"
+        )
         assert "Watchdog" not in work.log
 
 

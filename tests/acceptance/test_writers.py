@@ -10,6 +10,7 @@ import pytest
 
 from runs.engine.verify import first_bad_row
 from runs.models import Run
+from tests import warm_start
 from tests.amounts import IN_CI, IN_FULL
 from tests.conftest import ROOT
 
@@ -30,7 +31,7 @@ def test_eight_writers_hear_of_no_lock_and_wait_no_longer_than_their_turn_takes(
     }
     command = [sys.executable, "-m", "tests.acceptance.writer", str(tmp_path), str(SECONDS)]
     writers = [
-        subprocess.Popen(
+        warm_start.Popen(
             command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         for _ in range(WRITERS)

@@ -35,6 +35,11 @@ def plan(person, deputy, begins=timedelta(0), lasts=3 * DAY):
     return Absence.plan(person, deputy, clock.now() + begins, clock.now() + begins + lasts)
 
 
+def do_all():
+    while chores.are_due(clock.now()):
+        chores.do_due()
+
+
 def of(person):
     return list(Approval.objects.mine(person).order_by("opened_at"))
 
@@ -54,6 +59,21 @@ def test_what_waits_moves_over_and_what_is_left_comes_back(ada, eve):
     assert told(left) == ["opened", "delegated by ada", "recalled by ada"]
     assert first_break(Approval.objects.get(pk=left.pk)) is None
     assert not chores.are_due(clock.now() + 30 * DAY)
+
+
+def test_however_many_wait_all_move_over_and_all_come_back(ada, eve, monkeypatch):
+    """A few at a time; those that are refused, the oldest, keep none of the others back."""
+    monkeypatch.setattr("approvals.models.absence.AT_ONCE", 2)
+    barred = [ask(exclude=["eve"]) for _ in range(3)]
+    theirs = [ask(quorum=2) for _ in range(6)]
+    plan(ada, eve)
+    do_all()
+    assert (of(ada), of(eve)) == (barred, theirs)
+    voted = [Approval.objects.get(pk=each.pk).decide(by=eve, verdict="approve") for each in theirs[:3]]
+    assert {decision.instead_of for decision in voted} == {ada}
+    pass_time(3 * DAY.total_seconds())
+    do_all()
+    assert (of(ada), of(eve)) == (barred + theirs[3:], [])
 
 
 def test_it_begins_on_its_day(ada, eve):

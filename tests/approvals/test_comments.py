@@ -82,6 +82,16 @@ def test_who_is_mentioned_and_may_see_it_is_told_and_gets_no_right(on, ada, bob,
 
 
 @pytest.mark.django_db
+def test_one_comment_tells_no_crowd(ada, bob, monkeypatch):
+    monkeypatch.setattr("approvals.mentions.MOST", 1)
+    approval = ask()
+    approval.comment(ada, "@bob")
+    with pytest.raises(Invalid, match="At most 1 people"):
+        approval.comment(ada, "@ada @bob")
+    assert told(approval) == ["opened", "commented by ada"]
+
+
+@pytest.mark.django_db
 def test_a_mention_of_one_who_may_not_see_it_says_so_and_keeps_the_text(on, ada, person):
     person("mallory")
     approval = ask()

@@ -11,6 +11,7 @@ from runs.core import codec
 from runs.errors import Conflict, Invalid
 from runs.models import LedgerEntry, Run
 from tests.approvals.cases import MAIL, answer_of, ask, close, told
+from tests.approvals.langchain_requests import BATCHED, PAY
 
 pytestmark = pytest.mark.django_db
 
@@ -244,6 +245,22 @@ def test_a_reference_to_a_secret_cannot_be_written_into_an_edit(ada):
     assert list(refused.value.fields) == ["$.body"]
     approval.decide(by=ada, verdict="edit", payload={**approval.payload, "body": "bye"})
     assert answer_of(approval)["payload"] == {"body": "bye", "key": codec.SecretRef("MODEL")}
+
+
+def test_a_reference_to_a_secret_cannot_be_written_into_an_answer(ada):
+    """Nor into that of a card of LangChain's, whose arguments a tool is called with."""
+    stolen = {"$": "secret", "v": "MODEL"}
+    approval = ask({"body": "hello"}, verdicts=["approve", "respond"])
+    for answer, path in ((stolen, "$"), ({"words": [stolen]}, "$.words[0]")):
+        with pytest.raises(Invalid) as refused:
+            approval.decide(by=ada, verdict="respond", payload=answer)
+        assert list(refused.value.fields) == [path]
+    card = ask(BATCHED)
+    edited = {"type": "edit", "edited_action": {"name": "pay", "args": {**PAY, "to": stolen}}}
+    with pytest.raises(Invalid) as refused:
+        card.decide(by=ada, verdict="respond", payload={"decisions": [edited, {"type": "reject"}]})
+    assert list(refused.value.fields) == ["$.decisions[0].edited_action.args.to"]
+    assert answer_of(approval) is None and answer_of(card) is None
 
 
 def test_the_second_decision_is_told_who_decided_what_and_when(ada, bob):

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+
 import pytest
 from django.utils.translation import override
 from jsonschema import Draft202012Validator
 
 from approvals.forms.problems import problems
+from approvals.forms.schema_form import form_of
 from approvals.forms.values import NotJson, parse_json
+from approvals.payload import as_json, fitting, read
+from runs.errors import Invalid
 from tests.durableweb.pseudo_german import pseudo_german, unmarked
 
 BROKEN_JSON = (
@@ -86,4 +92,38 @@ def test_a_rule_that_is_broken_is_told_in_the_readers_language(rule: str) -> Non
         for text in texts:
             assert text.count("⟦") > 0
             assert unmarked(text, {rule}) == []
+    assert seen.english == set()
+
+
+@pytest.mark.parametrize(
+    ("proposed", "edited"),
+    [
+        ({"α": 1}, {"α": 1, "β": 2}),
+        ({}, {"β": 2}),
+        ({"α": 1}, {}),
+        ({"α": {"β": 1}}, {"α": 2}),
+        ({"α": 1}, {"α": {"$": "secret", "v": "β"}}),
+    ],
+    ids=["unknown", "nothing known", "missing", "no object", "a secret"],
+)
+def test_an_edit_that_does_not_fit_is_told_in_the_readers_language(proposed, edited) -> None:
+    """A9: without a schema the proposal's own keys are the only ones known."""
+    request = {"payload": proposed, "schema": None, "call": None}
+    with pseudo_german() as seen, override("de"), pytest.raises(Invalid) as refused:
+        fitting(request, None, read(edited)[0])
+    for text in (refused.value.message, *(text for texts in refused.value.fields.values() for text in texts)):
+        assert text.count("⟦") > 0 and unmarked(text, set("$")) == []
+    assert seen.english == set()
+
+
+def test_the_kinds_that_json_has_no_type_for_are_named_in_the_readers_language() -> None:
+    kinds = {
+        "α": Decimal("1.10"),
+        "β": date(2026, 11, 27),
+        "γ": time(7),
+        "δ": datetime(2026, 11, 27, 7, tzinfo=UTC),
+    }
+    with pseudo_german() as seen, override("de"):
+        hints = [field.hint for field in form_of(as_json(kinds)).fields]
+    assert len(hints) == len(kinds) and all(hint.startswith("⟦") for hint in hints)
     assert seen.english == set()

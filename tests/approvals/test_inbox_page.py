@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from urllib.parse import urlencode
 
 import pytest
+from django.contrib.auth.models import User
 from django.db.models import F
 
 from approvals.listing import Filter, Listing
@@ -125,3 +127,16 @@ def test_what_waits_for_others_is_offered_only_if_something_does(signed_in, ada,
     assert offer not in signed_in.get("/").content.decode()
     ask(reviewers=("eve",), run=waiting_run(created_by=ada))
     assert offer in signed_in.get("/").content.decode()
+
+
+def test_what_people_typed_is_escaped_in_a_row(signed_in, ada, bob):
+    bad = '"><script>alert(1)</script>'
+    User.objects.filter(pk=bob.pk).update(first_name=bad)
+    approval = ask(question=bad, run=waiting_run(created_by=bob))
+    Approval.objects.filter(pk=approval.pk).update(assignee=bob, graph=bad)
+    for address in ("/?scope=all", f"/?{urlencode({'scope': 'all', 'q': bad})}"):
+        page = signed_in.get(address).content.decode()
+        assert "<script>alert" not in page
+        assert page.count("&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;") >= 5, (
+            "title, box, graph, for whom, holder"
+        )

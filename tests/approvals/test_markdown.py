@@ -27,6 +27,8 @@ def test_headings_stay_below_those_of_the_page():
         "<style>body{display:none}</style>",
         '<form action="/approvals/1/decision/"><button>x</button></form>',
         "[x](data:text/html;base64,PHNjcmlwdD4=)",
+        "[x](ftp://files.example/a)",
+        "<file:///etc/passwd>",
     ],
 )
 def test_nothing_that_acts_or_loads_survives(evil):
@@ -39,6 +41,8 @@ def test_nothing_that_acts_or_loads_survives(evil):
         "<button",
         'href="javascript',
         'href="data',
+        'href="ftp',
+        'href="file',
         "<a href='",
     ):
         assert sign not in html

@@ -78,3 +78,21 @@ def test_who_cancelled_a_run_is_named_on_its_page(olga):
     run.cancel("user olga (shell of root)", "ordered twice")
     page = as_person(olga).get(f"/runs/{run.pk}/").content.decode()
     assert "Cancelled by Olga (shell of root): ordered twice" in page
+
+
+def test_names_and_words_that_run_from_the_right_turn_nothing_around_them(ada, person):
+    """Each stands apart (U+2068 ... U+2069), and what surrounds it runs as the page does; the trail holds them as they
+    are."""
+    huda = person("huda", "pm")
+    huda.first_name, huda.last_name = "هدى", "سالم"
+    huda.save()
+    name, why = "\u2068هدى سالم\u2069", "\u2068السعر مرتفع\u2069"
+    held, decided, run = ask(), ask(), ask(run=waiting_run(created_by=ada)).run
+    held.claim(huda)
+    refused = as_person(ada).post(f"/approvals/{held.pk}/claim/").content.decode()
+    assert f"{name} has this" in refused and f"{name} claimed this" in refused
+    decided.decide(by=huda, verdict="reject", reason="السعر مرتفع")
+    assert f"{name} rejected this" in page_of(as_person(ada), decided)
+    run.cancel("user huda", "السعر مرتفع")
+    assert f"Cancelled by {name}: {why}" in as_person(ada).get(f"/runs/{run.pk}/").content.decode()
+    assert run.checkpoints.latest("seq").reason == "السعر مرتفع"

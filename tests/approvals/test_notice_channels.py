@@ -9,6 +9,7 @@ from datetime import timedelta
 from ipaddress import ip_network
 from pathlib import Path
 
+import httpx
 import pytest
 from django.core import mail
 from standardwebhooks import Webhook
@@ -219,6 +220,32 @@ def test_a_redirect_that_keeps_the_body_is_followed_and_another_is_a_failure(ada
         do_due()
     ((_path, headers, body),) = there.got
     assert Webhook(hook.signing_key).verify(body, headers)["type"] == "approval.asked"
+
+
+def test_a_circle_of_redirects_ends(ada):
+    receiver = Receiver()
+    with receiving(receiver):
+        receiver.answers = [(308, receiver.url)]
+        target(receiver.url)
+        ask()
+        do_due()
+    assert len(receiver.got) == channels.MOST_REDIRECTS + 1
+    assert Notice.objects.get(target__isnull=False).error == "it leads on more than 3 times"
+
+
+@pytest.mark.parametrize("onward", ["http://hooks.example/", "ftp://hooks.example/", "file:///etc/passwd"])
+def test_a_redirect_leads_to_nothing_less_than_https(onward):
+    """What is signed is no secret, but what it says is not for everybody on the way."""
+    asked = []
+
+    def answer(request):
+        asked.append(str(request.url))
+        return httpx.Response(307, headers={"Location": onward})
+
+    with httpx.Client(transport=httpx.MockTransport(answer)) as client, pytest.raises(channels.NotSent) as no:
+        channels._post(client, "https://hooks.example/room", b"{}", {})
+    assert no.value.is_final and "without https" in str(no.value)
+    assert asked == ["https://hooks.example/room"]
 
 
 def test_addresses_are_stored_sealed(ada):

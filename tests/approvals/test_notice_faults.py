@@ -16,10 +16,10 @@ from approvals.notices.addressing import address
 from approvals.notices.sending import send
 from runs import chores
 from runs.engine import clock
-from runs.testing import fail_at_statements, kill_at_statements
-from runs.testing.faults import MOST_STATEMENTS, Chosen, every_one
-from tests.amounts import THOROUGH, dice
+from runs.testing import kill_at_statements
+from runs.testing.faults import Check, Prepare
 from tests.approvals.cases import ask
+from tests.runs.disturbing import commits_of, fail_each_once, where_to_kill
 from tests.runs.driving import pass_time
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -50,12 +50,11 @@ def log(tmp_path, monkeypatch):
     return file
 
 
-def drawn(name: str) -> Chosen:
-    """Of the statements of a verb the first, and an eighth of the others; in CI all of them."""
-    if THOROUGH:
-        return every_one
-    lot = dice(name)
-    return {1, *(number for number in range(2, MOST_STATEMENTS) if lot.random() < 1 / 8)}.__contains__
+def kill_in(prepare: Prepare, check: Check) -> int:
+    """How many statements the verb has."""
+    chosen = where_to_kill(prepare.__name__, commits_of(prepare))
+    Occasion.objects.update(look_at=None)  # what the undisturbed ones have left to be done
+    return kill_at_statements(prepare, check, chosen)
 
 
 def decide():
@@ -126,17 +125,13 @@ def is_told_to_all_or_still_due(pk, where):
 
 
 def test_a_change_and_its_occasion_are_one_transaction():
-    assert kill_at_statements(decide, is_decided_and_noted_or_neither, drawn("kill " + decide.__name__)) > 5
-    assert fail_at_statements(
-        decide, is_decided_and_noted_or_neither, chosen=drawn("fail " + decide.__name__)
-    )
+    assert kill_in(decide, is_decided_and_noted_or_neither) > 5
+    assert fail_each_once(decide, is_decided_and_noted_or_neither) > 2
 
 
 def test_each_is_told_once_wherever_who_addresses_dies(log):
-    assert kill_at_statements(tell_whom, is_told_to_all_or_still_due, drawn("kill " + tell_whom.__name__)) > 3
-    assert fail_at_statements(
-        tell_whom, is_told_to_all_or_still_due, chosen=drawn("fail " + tell_whom.__name__)
-    )
+    assert kill_in(tell_whom, is_told_to_all_or_still_due) > 3
+    assert fail_each_once(tell_whom, is_told_to_all_or_still_due) > 2
 
 
 def test_what_was_to_be_sent_is_sent_wherever_who_sends_dies(log):
@@ -155,7 +150,7 @@ def test_what_was_to_be_sent_is_sent_wherever_who_sends_dies(log):
         assert 1 <= log.read_text().split().count(str(notice.pk)) <= 2, where
         clock.AHEAD = timedelta()
 
-    assert kill_at_statements(send_one, is_sent_in_the_end, drawn("kill " + send_one.__name__)) > 3
+    assert kill_in(send_one, is_sent_in_the_end) > 3
 
 
 def test_a_mail_of_several_is_sent_wherever_who_sends_dies(log):
@@ -171,7 +166,9 @@ def test_a_mail_of_several_is_sent_wherever_who_sends_dies(log):
         assert len(set(ids)) == 1 and 1 <= len(ids) <= 2, where
         clock.AHEAD = timedelta()
 
-    assert kill_at_statements(send_several, is_sent_in_the_end, drawn("kill " + send_several.__name__)) > 5
+    chosen = where_to_kill("send several", commits_of(send_several))
+    log.write_text("")
+    assert kill_at_statements(send_several, is_sent_in_the_end, chosen) > 5
 
 
 def attach():
@@ -198,5 +195,5 @@ def test_a_comment_its_files_and_its_occasion_are_one_transaction(settings, tmp_
         )
         assert parts in ((0, 0, 0, 0), (1, 2, 2, 1)), where
 
-    assert kill_at_statements(attach, is_all_or_nothing, drawn("kill " + attach.__name__)) > 5
-    assert fail_at_statements(attach, is_all_or_nothing, chosen=drawn("fail " + attach.__name__))
+    assert kill_in(attach, is_all_or_nothing) > 5
+    assert fail_each_once(attach, is_all_or_nothing) > 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 from ipaddress import ip_network
@@ -45,7 +46,7 @@ def do_due():
         "127.0.0.1", "127.8.8.8", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0", "100.64.0.1",
         "224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fe80::1%eth0", "fc00::1", "fd00:ec2::254", "ff02::1",
         "::ffff:127.0.0.1", "::ffff:a00:1", "64:ff9b::7f00:1", "2002:7f00:1::", "localhost", "example.com", "",
-        "2130706433",
+        "2130706433", "::127.0.0.1", "::a00:1", "::ffff:0:127.0.0.1", "64:ff9b:1::7f00:1", "fec0::1", "feff::1",
     ],
 )  # fmt: skip
 def test_what_is_inside_is_no_place_for_notices(address):
@@ -53,16 +54,23 @@ def test_what_is_inside_is_no_place_for_notices(address):
 
 
 @pytest.mark.parametrize(
-    "address", ["93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c", "64:ff9b::5db8:d70e"]
+    "address",
+    [
+        "93.184.215.14",
+        "2606:2800:21f:cb07:6820:80da:af6b:8b2c",
+        "64:ff9b::5db8:d70e",
+        "64:ff9a::1",
+        "fe00::1",
+    ],
 )
 def test_what_is_public_is(address):
     assert is_allowed(address, [])
 
 
 def test_a_network_is_allowed_by_name_alone():
-    networks = [ip_network("10.20.0.0/16"), ip_network("fd12::/32")]
+    networks = [ip_network("10.20.0.0/16"), ip_network("fd12::/32"), ip_network("::1/128")]
     assert is_allowed("10.20.3.4", networks) and is_allowed("::ffff:10.20.3.4", networks)
-    assert is_allowed("fd12::1", networks)
+    assert is_allowed("fd12::1", networks) and is_allowed("::1", networks)
     assert not is_allowed("10.21.3.4", networks) and not is_allowed("169.254.169.254", networks)
 
 
@@ -133,6 +141,9 @@ def test_neither_programs_nor_other_sockets_are_a_way_around():
     with socket.socket(socket.AF_UNIX) as local, socket.socket(type=socket.SOCK_DGRAM) as datagrams:
         for begin in (
             lambda: subprocess.run(["true"]),
+            lambda: os.system("true"),
+            lambda: os.posix_spawn("/bin/true", ["true"], {}),
+            os.fork,
             lambda: local.connect("/dev/log"),
             lambda: datagrams.sendto(b"x", ("127.0.0.1", 9)),
             lambda: datagrams.connect(("127.0.0.1", 9)),

@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.core import mail
 from django.test import Client
 
@@ -120,6 +121,20 @@ def test_reminders_go_to_who_has_it_or_to_all_who_have_not_decided(on, ada, bob)
     assert sent() == [("bob", "Reminder")]
 
 
+def test_all_are_reminded_of_what_was_taken_by_somebody_who_can_decide_nothing_any_more(on, ada, bob, person):
+    gone, left = person("gone", "pm"), ask(due=8 * HOUR)
+    switched_off = ask(due=8 * HOUR)
+    do_due()
+    left.claim(bob)
+    switched_off.claim(gone)
+    bob.groups.clear()
+    User.objects.filter(pk=gone.pk).update(is_active=False)
+    sent()
+    pass_time(6 * 3600 + 1)
+    do_due()
+    assert sent() == [("ada", "Reminder")] * 2
+
+
 def test_an_escalation_tells_those_who_were_not_asked_before(on, ada, eve):
     ask(escalate={"to": ["eve", "pm"], "after": 7200})
     do_due()
@@ -142,6 +157,12 @@ def test_what_is_handed_over_is_told_to_who_gets_it(on, ada, bob, eve):
     Approval.objects.get(pk=approval.pk).claim(bob)
     do_due()
     assert sent() == []
+    another = ask(reviewers=("bob",))
+    do_due()
+    sent()
+    another.assign(bob, bob)
+    do_due()
+    assert sent() == [], "one knows what one has taken oneself"
 
 
 def test_who_asked_hears_of_the_end_once_it_cannot_be_undone(on, ada, bob, eve):
@@ -160,6 +181,12 @@ def test_who_asked_hears_of_the_end_once_it_cannot_be_undone(on, ada, bob, eve):
     pass_time(10)
     do_due()
     assert ("eve", "Approved") not in sent()
+    Approval.objects.get(pk=undone.pk).decide(by=ada, verdict="approve")
+    Approval.objects.get(pk=undone.pk).undo(ada)
+    Approval.objects.get(pk=undone.pk).decide(by=ada, verdict="reject", reason="No.")
+    pass_time(10)
+    do_due()
+    assert [one for one in sent() if one[0] == "eve"] == [("eve", "Rejected")], "of what stands, and once"
 
 
 def test_what_expires_is_told_to_who_asked_and_what_is_superseded_to_nobody(on, ada, eve):

@@ -69,6 +69,21 @@ def test_it_can_be_assigned_to_another_reviewer(ada_in, ada, bob):
     assert answer_of(approval) is None
 
 
+def test_who_looked_at_something_else_hands_nothing_over(ada_in, ada, bob, eve):
+    """A8: each form says which revision it was made from."""
+    approval = ask()
+    seen = str(approval.revision)
+    approval.claim(bob)
+    for what, typed in (
+        ("assignment", {"to": "ada"}),
+        ("part-given", {"to": "eve"}),
+        ("part-given", {"recall": "1"}),
+    ):
+        refused = sent(ada_in, approval, what, **typed, revision=seen)
+        assert refused.status_code == 409 and "bob claimed this" in refused.content.decode()
+    assert told(approval) == ["opened", "claimed by bob"]
+
+
 def test_after_it_is_reassigned_the_earlier_holder_is_told_by_name(ada_in, ada, bob, person):
     """A8: Ada opens, it is reassigned to Bob, Ada submits."""
     cleo = person("cleo", "pm")

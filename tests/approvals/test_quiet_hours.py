@@ -8,7 +8,7 @@ import pytest
 from django.core import mail
 from django.urls import reverse
 
-from approvals.models import Approval, Notice, NoticeWish, Occasion
+from approvals.models import Absence, Approval, Notice, NoticeWish, Occasion
 from approvals.notices import channels
 from approvals.notices.addressing import address
 from approvals.notices.quiet import Quiet
@@ -82,6 +82,25 @@ def test_what_waits_in_quiet_hours_comes_as_one_mail_when_they_end(on, ada, bob)
     assert sorted(one.status for one in held.all()) == ["dropped", "sent", "sent"]
     lead = held.get(status="sent", lead=None)
     assert told[0].extra_headers["Message-ID"] == f"<{lead.pk}@approvals.example>"
+
+
+def test_what_one_is_given_for_an_absence_comes_as_one_mail(on, ada, eve):
+    """However much waits for who goes away, their deputy is not sent as many mails."""
+    approvals = [ask(question=f"Letter {number}?", reviewers=("ada",)) for number in range(3)]
+    do_due()
+    sent()
+    Absence.plan(ada, eve, clock.now(), clock.now() + timedelta(days=3))
+    do_due()
+    assert sent() == [] and Notice.objects.filter(person=eve, status="waiting").count() == 3
+    later(1 / 60)
+    do_due()
+    (letter,) = mail.outbox
+    assert letter.to == [eve.email] and letter.subject.startswith(
+        "3 approvals for you: Given to you: Letter "
+    )
+    for body in (letter.body, letter.alternatives[0].content):
+        assert all(approval.get_absolute_url() in body for approval in approvals)
+        assert "This is given to you" in body and "quiet hours" not in body
 
 
 def test_one_alone_is_an_ordinary_mail(on, ada):

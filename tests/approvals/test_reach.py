@@ -26,6 +26,7 @@ from runs.hooks import interrupt_opened, run_ended
 from runs.live import watching
 from runs.models import Run
 from tests.approvals.cases import ask, close, waiting_run
+from tests.approvals.pages import overdue
 
 pytestmark = pytest.mark.django_db
 REMEMBERING = {
@@ -180,6 +181,17 @@ def test_after_the_last_decision_of_a_page_the_next_page_begins(ada, monkeypatch
     last = Listing.of(ada, query(listing.next_query))
     assert last.rows == rows[2:]
     assert next_open(rows[3], last) == rows[2]
+
+
+def test_what_nobody_can_decide_any_more_is_not_what_comes_next(ada):
+    """While there is anything else: its deadline has passed, and the run will take it up."""
+    late, first, last = (ask(due=timedelta(hours=number)) for number in (1, 2, 3))
+    overdue(late)
+    assert Listing(ada, Filter()).rows == [late, first, last]
+    assert next_open(last, Listing(ada, Filter())) == first
+    assert next_open(ask(reviewers=("bob",)), Listing(ada, Filter())) == first
+    first.decide(by=ada, verdict="approve")
+    assert next_open(last, Listing(ada, Filter())) == late
 
 
 @pytest.mark.parametrize(

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
+from django.utils import timezone
 
 from approvals.chain import first_break
 from approvals.models import Decision
 from approvals.signing import MOST_WRONG, printed
+from approvals.words import VERDICTS, VIAS
 from runs.engine import clock
 from runs.errors import Invalid, NotAllowed
 from runs.models import LedgerEntry
-from tests.approvals.cases import answer_of, ask, told
+from tests.approvals.cases import MAIL, answer_of, ask, told
 from tests.runs.driving import pass_time
 
 pytestmark = pytest.mark.django_db
+
+
+def sent_with(verdict):
+    """What a decision of that kind needs besides."""
+    payload = {"edit": {**MAIL, "copies": 9}, "respond": "Ask Helen."}
+    return {"reason": "x", **({"payload": payload[verdict]} if verdict in payload else {})}
 
 
 @pytest.fixture(autouse=True)
@@ -24,12 +33,12 @@ def clock_is_put_back():
     clock.AHEAD = timedelta()
 
 
-@pytest.mark.parametrize("verdict", ["approve", "reject"])
-@pytest.mark.parametrize("via", ["page", "api", "command", "admin", "bulk"])
+@pytest.mark.parametrize("verdict", VERDICTS)
+@pytest.mark.parametrize("via", VIAS)
 def test_nothing_is_decided_without_the_password_whatever_way_it_comes(ada, via, verdict):
-    approval = ask(sign=True)
+    approval = ask(sign=True, verdicts=list(VERDICTS))
     with pytest.raises(Invalid, match="signature") as refused:
-        approval.decide(by=ada, verdict=verdict, reason="x", via=via)
+        approval.decide(by=ada, verdict=verdict, via=via, **sent_with(verdict))
     assert list(refused.value.fields) == ["password"]
     assert not Decision.objects.exists()
 
@@ -49,6 +58,24 @@ def test_the_signature_says_who_what_and_where(ada):
     links = decision.links()
     decision.signature = decision.signature.replace("Ada", "Bob")
     assert decision.links() != links
+
+
+@pytest.mark.parametrize(
+    ("verdict", "meant"),
+    [
+        ("approve", "“I have read this, and I approve that it is done exactly so.”"),
+        ("edit", "“I have read this, and I approve that it is done exactly so.”"),
+        ("reject", "“I have read this, and I reject it.”"),
+        ("respond", "“I have read this, and this is my answer.”"),
+    ],
+)
+def test_it_means_what_was_decided_and_is_printed_in_the_zone_of_who_signed(ada, verdict, meant):
+    """Whoever reads it, wherever; in winter Berlin's clock is an hour ahead, in summer two."""
+    approval = ask(sign=True, verdicts=list(VERDICTS))
+    with timezone.override("Europe/Berlin"):
+        decision = approval.decide(by=ada, verdict=verdict, password="ada", **sent_with(verdict))
+    berlin = decision.at.astimezone(ZoneInfo("Europe/Berlin"))
+    assert printed(decision) == f"ada signed at {berlin:%H:%M:%S %Z on %Y-%m-%d}: {meant}"
 
 
 def test_a_wrong_password_signs_nothing_and_is_in_the_trail(ada):

@@ -151,11 +151,13 @@ def test_once_it_has_passed_a_deadline_does_not_move(ada):
 
 
 def test_the_requester_moves_no_deadline_and_an_operator_does(ada, eve, person):
-    operated = Graph("mailing", operators="ops")
+    operated = Graph("mailing", operators="ops", viewers="watchers")
     operated.node(lambda run, state: END, name="email")
-    olga = person("olga", "ops")
+    olga, vera = person("olga", "ops"), person("vera", "watchers")
     approval = ask(run=waiting_run(created_by=ada, on_behalf_of=eve), due=HOUR)
     with registered(operated):
+        with pytest.raises(NotAllowed, match="Only pm"):
+            approval.extend(vera, clock.now() + 2 * HOUR)
         for one in (ada, eve):
             with pytest.raises(NotAllowed, match="four eyes"):
                 approval.extend(one, clock.now() + 2 * HOUR)

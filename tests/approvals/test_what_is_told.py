@@ -11,8 +11,8 @@ import pytest
 from approvals.models import Approval
 from runs import start
 from runs.engine import clock
-from tests.approvals.cases import ask, waiting_run
-from tests.approvals.pages import page_of, press
+from tests.approvals.cases import MAIL, ask, waiting_run
+from tests.approvals.pages import CALL, as_person, page_of, press
 from tests.runs.driving import drive, pass_time, registered
 from tests.security.letters import letters, posted
 
@@ -49,6 +49,32 @@ def test_a_row_says_what_is_asked_by_which_run_for_whom_until_when_and_how_far_i
     for each in ("Send <it>?", f"mailing {run.short_id} · for olaf", "5 min", "High risk", "1 of 2", "due "):
         assert each in said, each
     assert "Claimed by Mara Lind" in row
+
+
+def test_whom_it_goes_to_and_how_much_it_is_stand_before_all_else(signed_in):
+    """B8: prominent wherever the author put them; what is long comes last."""
+    payload = {"body": "word " * 60, "note": "Thanks.", "copies": 2, "amount": 900, "to": "helen@example.com"}
+    page = page_of(signed_in, ask(payload, call=CALL))
+    card = page[page.index('class="outcome"') : page.index("Who may decide")]
+    labels = [words(label) for label in re.findall(r"<dt[^>]*>(.*?)</dt>", card, re.DOTALL)]
+    assert set(labels[:2]) == {"Amount", "To"} and labels.index("Note") < labels.index("Body")
+
+
+def test_who_may_decide_begins_with_the_reader_and_says_of_which_text_a_vote_was(ada, bob, person):
+    zoe = person("zoe", "pm")
+    approval = ask(quorum=2)
+    approval.decide(by=bob, verdict="approve", reason="Fine.")
+    seats = page_seats(zoe, approval)
+    assert [words(seat).split()[1] for seat in seats] == ["bob", "zoe,", "ada"]
+    Approval.objects.get(pk=approval.pk).decide(by=ada, verdict="edit", payload={**MAIL, "copies": 9})
+    voted = words(page_seats(zoe, approval)[0])
+    assert "bob" in voted and "for an earlier text; asked again" in voted and "Fine." not in voted
+
+
+def page_seats(person, approval: Approval) -> list[str]:
+    page = page_of(as_person(person), approval)
+    votes = page[page.index('class="votes"') :].partition("</ul>")[0]
+    return re.findall(r"<li.*?</li>", votes, re.DOTALL)
 
 
 @pytest.fixture

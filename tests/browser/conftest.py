@@ -60,7 +60,7 @@ def served(environment: dict[str, str]) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "uvicorn", "durableweb.asgi:application", "--port", str(port)]
+    command = [sys.executable, "-m", "uvicorn", "tests.browser.site:application", "--port", str(port)]
     server = subprocess.Popen([*command, "--log-level", "warning"], cwd=ROOT, env=environment)
     try:
         _wait_for(f"http://127.0.0.1:{port}/login/", server)

@@ -7,9 +7,12 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.core import mail
 from playwright.sync_api import Page, expect
 
 from approvals.forms.values import same
+from runs import chores
+from runs.engine import clock
 from tests.approvals.cases import answer_of, ask, told
 from tests.browser.conftest import SOON, arrived
 
@@ -63,6 +66,35 @@ def test_an_edit_by_mouse_is_marked_shown_and_approved(open_as, ada):
     assert answer["outcome"] == "approved_with_edits"
     assert answer["payload"]["subject"] == "Brief, second try"
     assert same(answer["payload"]["price"], 1.0)
+
+
+def test_from_a_mail_on_a_phone_it_is_two_taps_and_nothing_to_scroll(open_as, ada, address, settings):
+    """Between two meetings, in ten seconds: the link, what happens to whom, and the button, all on one small screen."""
+    settings.DURABLEWEB = {**settings.DURABLEWEB, "site_url": address}
+    approval = brief(risk="high")
+    while chores.are_due(clock.now()):
+        chores.do_due()
+    (letter,) = mail.outbox
+    link = re.search(rf"{address}/approvals/\S+", letter.body)[0]
+    page = open_as(ada, link.removeprefix(address), width=360, height=640)
+    shown = [
+        page.get_by_role("heading", name="Send the brief?", level=1),
+        page.get_by_text("One e-mail goes out."),
+        *(page.locator(".outcome").get_by_text(to, exact=True) for to in BRIEF["to"]),
+        page.locator(".outcome").get_by_text("Brief", exact=True),
+        page.locator(".split-detail").get_by_text("High risk"),
+        page.locator(".action-bar").get_by_role("button", name="Reject…"),
+        main_button(page),
+    ]
+    for each in shown:
+        expect(each.first).to_be_in_viewport(ratio=1)
+    bar = page.locator(".action-bar").bounding_box()
+    assert all(each.first.bounding_box()["y"] < bar["y"] for each in shown[:-2]), (
+        "nothing of it lies under the bar"
+    )
+    main_button(page).tap()
+    expect(page.locator(".toast")).to_contain_text("Starts in")
+    assert answer_of(approval)["outcome"] == "approved"
 
 
 def test_an_edited_long_text_and_json_are_shown_in_what_will_happen(open_as, ada):
@@ -174,9 +206,15 @@ def test_keys_go_down_the_list_reject_and_undo(open_as, ada):
     assert told(first) == ["opened", "reject by ada", "undone by ada"]
     page.keyboard.press("j")
     arrived(page, "Second?")
-    page.keyboard.press("a")
+    page.keyboard.down("a")
     page.wait_for_url(re.compile("decided="))
     assert answer_of(second)["outcome"] == "approved"
+    arrived(page, "First?")
+    page.keyboard.down("a")  # it is held down still, and what opened meanwhile is not decided by that
+    page.keyboard.up("a")
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible()
+    assert answer_of(first) is None
 
 
 def test_keys_go_up_claim_and_explain_themselves_and_can_be_switched_off(open_as, ada):
@@ -252,6 +290,10 @@ def test_everything_works_without_scripts(open_as, ada):
     page.get_by_label("What should the run know?").fill("No.")
     page.get_by_role("button", name="Reject", exact=True).click()
     assert answer_of(other)["reason"] == "No."
+    page.goto(page.url.split("/approvals/")[0] + path(other))
+    expect(page.locator("[data-copy]")).not_to_have_count(0)
+    for name in ("Copy", "Keys"):  # what a script alone can do is not offered
+        expect(page.get_by_role("button", name=name)).to_have_count(0)
 
 
 def test_form_and_json_stay_in_step_and_types_survive(open_as, ada):

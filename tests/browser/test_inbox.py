@@ -10,10 +10,14 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from approvals.models import Approval, KeptDraft, SavedFilter
+from tests.amounts import THOROUGH
 from tests.approvals.cases import MAIL, answer_of, ask, told
 from tests.browser.conftest import SOON, arrived
+from tests.browser.test_cards import tab_to
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+TOGETHER, MANY = 12, 20 if THOROUGH else 15
 
 
 def letters(many: int) -> list[Approval]:
@@ -36,27 +40,46 @@ def path(approval: Approval) -> str:
 
 
 def test_twenty_are_decided_by_keyboard_alone(open_as, ada):
-    """B6: x selects, j goes on; nothing is touched with a mouse."""
-    approvals = letters(20)
+    """B6: twelve together, eight one after the other, some rejected; nothing is touched with a mouse or by a script."""
+    approvals = letters(MANY)
     page = open_as(ada)
-    for _ in approvals:
+    for _ in approvals[:TOGETHER]:
         page.keyboard.press("j")
         page.keyboard.press("x")
-    expect(page.locator("[data-announce]")).to_have_text("20 selected")
-    page.get_by_role("button", name="Decide together…").focus()
+    expect(page.locator("[data-announce]")).to_have_text(f"{TOGETHER} selected")
+    tab_to(page, page.get_by_role("button", name="Decide together…"))
     page.keyboard.press("Enter")
-    number = page.get_by_label("Type 20 to go on")
-    number.focus()
-    page.keyboard.type("20")
+    number = page.get_by_label(f"Type {TOGETHER} to go on")
+    expect(number).to_be_visible()
+    tab_to(page, number)
+    page.keyboard.type(f"{TOGETHER}")
     page.keyboard.press("Enter")
     expect(number).to_be_visible()  # Enter in a field decides nothing
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    arrived(page, "20 approved")
-    assert {answer_of(each)["outcome"] for each in approvals} == {"approved"}
+    arrived(page, f"{TOGETHER} approved")
     page.keyboard.press("z")
-    expect(page.get_by_role("heading", name="20 taken back")).to_be_visible()
-    assert Approval.objects.open().count() == 20
+    arrived(page, f"{TOGETHER} taken back")
+    assert Approval.objects.open().count() == MANY
+    tab_to(page, page.get_by_role("link", name="Go on in the inbox"))
+    page.keyboard.press("Enter")
+    arrived(page, "Inbox")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    for position in range(MANY):
+        arrived(page, f"Send {position}?")  # the next one opens by itself
+        if position % 5:
+            page.keyboard.press("a")
+        else:
+            page.keyboard.press("r")
+            expect(page.get_by_label("What should the run know?")).to_be_focused()
+            page.keyboard.type("Not now.")
+            tab_to(page, page.get_by_role("button", name="Reject", exact=True))
+            page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Nothing waits for you")).to_be_visible()
+    answers = [answer_of(each) for each in approvals]
+    assert [each["outcome"] for each in answers] == ["rejected", *["approved"] * 4] * (MANY // 5)
+    assert {each["reason"] for each in answers[::5]} == {"Not now."}
 
 
 def test_shift_selects_all_between_and_escape_nothing(open_as, ada):

@@ -108,6 +108,51 @@ def test_with_sockets_blocked_the_page_reads_by_itself(open_as, ada, bob):
     assert is_unbroken(page)
 
 
+def test_a_page_whose_socket_falls_silent_is_never_older_than_a_minute(open_as, ada, bob):
+    """Whatever is lost on the way: it reads itself every 60 s of its own clock, though nothing was told."""
+    approval = ask()
+    page, read = open_as(ada), []
+
+    def that_nothing_changed(socket: WebSocketRoute) -> None:
+        socket.on_message(lambda _watched: socket.send('{"changed": []}'))
+
+    page.route_web_socket("**/live/", that_nothing_changed)
+    with_its_clock_in_hand(page, page.url.rstrip("/") + approval.get_absolute_url())
+    page.on("request", lambda request: read.append(request.url) if "hx-request" in request.headers else None)
+    expect(page.locator("html[data-socket=open]")).to_be_attached()
+    approval.decide(by=bob, verdict="reject", reason="No.")
+    page.clock.run_for(55_000)
+    assert read == []
+    seen_within(page, 6, page.locator("#approval-state").get_by_text("bob rejected this"))
+    assert is_unbroken(page)
+
+
+IN_SIGHT_OR_NOT = """(state) => {
+  Object.defineProperty(document, "visibilityState", { configurable: true, get: () => state });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+def test_a_page_that_nobody_looks_at_reads_nothing_until_somebody_does(open_as, ada, bob):
+    """Of fifty open pages the server makes anew those that are in front."""
+    approval = ask()
+    page, other, read, told = open_as(ada), open_as(bob), [], []
+    page.on("websocket", lambda socket: socket.on("framereceived", lambda said: told.append(str(said))))
+    with_its_clock_in_hand(page, page.url.rstrip("/") + approval.get_absolute_url())
+    expect(page.locator("html[data-socket=open]")).to_be_attached()
+    page.evaluate(IN_SIGHT_OR_NOT, "hidden")
+    page.clock.run_for(1_000)
+    told.clear()
+    page.on("request", lambda request: read.append(request.url) if "hx-request" in request.headers else None)
+    approval.decide(by=bob, verdict="reject", reason="No.")
+    until(lambda: str(approval.pk) in "".join(told) and "inbox" in "".join(told), other)
+    page.clock.run_for(59_000)
+    assert read == []
+    page.evaluate(IN_SIGHT_OR_NOT, "visible")
+    seen_within(page, 2, page.locator("#approval-state").get_by_text("bob rejected this"))
+    assert is_unbroken(page)
+
+
 def test_who_has_paused_it_catches_up_when_it_goes_on(open_as, ada, bob):
     approval = ask()
     page = is_live(open_as(ada, approval.get_absolute_url()))

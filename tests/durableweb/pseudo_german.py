@@ -11,6 +11,8 @@ from unittest import mock
 
 from django.utils.translation import trans_real
 
+from runs.pages import moments, words
+
 GERMAN = {"HTTP_ACCEPT_LANGUAGE": "de"}
 _PLACE = re.compile(r"(%(?:\(\w+\))?[sd]|\{\w*\})")
 _WITHOUT_WORDS = re.compile(
@@ -54,8 +56,20 @@ def pseudo_german() -> Iterator[Pseudo]:
         return mark(one if number == 1 else many)
 
     marking.gettext, marking.ngettext = mark_one, mark_many
-    with mock.patch.dict(trans_real._translations, {"de": marking}):
-        yield seen
+    _forget_days()
+    try:
+        with mock.patch.dict(trans_real._translations, {"de": marking}):
+            yield seen
+    finally:
+        _forget_days()
+
+
+def _forget_days() -> None:
+    """Days are written once in a language, and are kept: those that were written in the real German, or in this one."""
+    for module in (moments, words):
+        for kept in vars(module).values():
+            if hasattr(kept, "cache_clear"):
+                kept.cache_clear()
 
 
 class Texts(HTMLParser):

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from django.conf import settings
 
 from durableweb import checks
+from runs.command_line import OneLineCommand
+from tests.conftest import ROOT
+
+OURS = {"approvals", "durableweb", "runs"}
 
 
 @pytest.fixture
@@ -28,6 +35,31 @@ def test_these_settings_have_no_problem():
     from django.core.checks import run_checks
 
     assert [problem for problem in run_checks() if problem.id.startswith("durableweb.E")] == []
+
+
+def test_a_command_makes_each_check_of_ours_that_needs_neither_pages_nor_a_database():
+    from django.core.checks.registry import registry
+
+    ours = [check for check in registry.registered_checks if check.__module__.split(".")[0] in OURS]
+    assert len(ours) > 8
+    made, left = set(OneLineCommand.requires_system_checks), {"admin", "database"}
+    assert {check.__qualname__ for check in ours if not {*check.tags} & (made | left)} == set()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_command_loads_neither_pages_nor_what_most_commands_never_use(process_environment):
+    """Each of these takes as long as a tenth to a third of the start, for every command and worker."""
+    program = (
+        "import sys; sys.argv = ['manage.py', 'list']; import manage; manage.main(); print(*sys.modules)"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=ROOT, env=process_environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert {"approvals.models", "examples.graphs", "runs.command_line"} <= loaded
+    assert (
+        loaded & {"durableweb.urls", "unfold.admin", "httpx", "psycopg", "uvicorn", "fido2.server"} == set()
+    )
 
 
 def test_a_heartbeat_above_a_third_of_the_lease_is_an_error(engine):

@@ -19,6 +19,7 @@ from durableweb.sqlite import base, lock
 from durableweb.sqlite.base import writes
 from durableweb.sqlite.lock import WriteLock
 from runs import Graph, start
+from tests import warm_start
 from tests.amounts import IN_FULL
 from tests.conftest import ROOT
 from tests.durableweb.sqlite_writer import connect
@@ -88,7 +89,7 @@ def test_eight_processes_write_at_once_and_none_waits_two_seconds(notes):
     """E16: no "database is locked" reaches anyone, and no write waits over 2 s (10 s where others work as well)."""
     writer = [sys.executable, "-m", "tests.durableweb.sqlite_writer", notes, "60" if IN_FULL else "2"]
     processes = [
-        subprocess.Popen(writer, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        warm_start.Popen(writer, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(8)
     ]
     ends = [process.communicate() for process in processes]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
+from durableweb import stylesheet
 from tests.conftest import ROOT
 
 NAMED = re.compile(r"{% static ['\"]([^'\"]+)['\"] %}")
@@ -41,6 +42,34 @@ def test_every_style_sheet_of_ours_has_a_hashed_name(manifest):
     ours = {path.relative_to(ROOT / "static").as_posix() for path in (ROOT / "static").rglob("*.css")}
     assert ours <= set(manifest)
     assert all(manifest[name].name != Path(name).name for name in ours)
+
+
+def test_the_stylesheet_of_a_page_holds_all_that_it_imports_in_the_same_layers(manifest):
+    said = manifest["css/app.css"].read_text()
+    imports = re.findall(r'^@import url\("(.+)"\) layer\((.+)\);$', written("css/app.css"), re.MULTILINE)
+    assert len(imports) > 40 and "@import" not in said
+    order, *blocks = said.partition("\n@layer tokens {")
+    assert order.endswith("@layer tokens, base, layout, components, utilities;\n")
+    assert (
+        "".join(blocks).split()
+        == " ".join(f"@layer {layer} {{ {written(f'css/{name}')} }}" for name, layer in imports).split()
+    )
+
+
+def test_what_an_imported_stylesheet_names_is_found_from_the_one_that_holds_it(tmp_path):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "all.css").write_text('@import url("parts/one.css") layer(parts);\n')
+    (tmp_path / "parts/one.css").write_text(
+        "a { background: url(../dot.svg), url('own.svg'), url(\"data:image/png;base64,AA\"), url(/abs.svg) }\n"
+    )
+    assert stylesheet.whole(tmp_path / "all.css") == (
+        '@layer parts {\na { background: url("dot.svg"), url("parts/own.svg"), url("data:image/png;base64,AA"), '
+        "url(/abs.svg) }\n}\n"
+    )
+
+
+def written(name: str) -> str:
+    return (ROOT / "static" / name).read_text()
 
 
 def test_our_modules_import_each_other_under_hashed_names(manifest):

@@ -21,6 +21,7 @@ class Caller(NamedTuple):
     lease: int = 0  # until when, as it knows
     born: int = 0  # when its own try was committed
     checked: int = 0  # when it last looked, or called
+    unsure: bool = False  # an earlier try may have happened, and the key is honoured
 
 
 class World(NamedTuple):
@@ -71,13 +72,15 @@ class Sending:
         born = ahead(w.born, now, -LEASE) if w.at in ("check", "call") else 0
         floor = -max(self.limit, min(self.freeze, 9) + 1)
         checked = ahead(w.checked, now, floor) if w.at in ("call", "sent") else 0
-        return w.at, w.fresh, lease, born, checked
+        return w.at, w.fresh, lease, born, checked, w.unsure
 
     def show(self, s: World) -> str:
         calls = f"{len(s.under_way)} under way, {s.landed} landed"
         return f"t={s.now} {s.status} wake={s.wake} entry {s.entry} tried {s.tried}, {calls}"
 
     def fault(self, s: World) -> str:
+        if s.entry == "-" and s.landed and s.status in ("failed", "cancelled"):
+            return "it has happened, and counts as never sent"
         return "the provider had the effect twice, silently" if s.landed > 1 else ""
 
     def steps(self, s: World) -> Steps:
@@ -131,7 +134,8 @@ class Sending:
     def _resolve(self, s: World, i: int, w: Caller) -> Steps:
         """It is found tried: what became of that try?"""
         if self.honoured:
-            yield "will call with the same key", _put(s, i, w._replace(at="intend"))
+            unsure = "forgets" not in self.broken
+            yield "will call with the same key", _put(s, i, w._replace(at="intend", unsure=unsure))
         elif not self._quiet(s):
             yield "is too early", _put(s, i, w._replace(at="wait"))
         elif self.asks:
@@ -163,7 +167,8 @@ class Sending:
                 )
             elif w.fresh:
                 again = _put(s, i, w._replace(at="intend"))
-                yield "is refused, and says so", again._replace(entry="-", left=left)
+                entry = "open" if w.unsure else "-"
+                yield "is refused, and says so", again._replace(entry=entry, left=left)
 
     def _sent(self, s: World, i: int, w: Caller) -> Steps:
         if s.landed:
@@ -179,7 +184,8 @@ class Sending:
 
     def _let_go(self, s: World, i: int, w: Caller) -> Steps:
         """Nothing was sent: the try is taken back, and another claim goes on."""
-        yield "lets the run go", _idle(s, i)._replace(entry="-", status="running", wake=s.now, leased=None)
+        entry = "open" if w.unsure else "-"
+        yield "lets the run go", _idle(s, i)._replace(entry=entry, status="running", wake=s.now, leased=None)
 
     def _wait(self, s: World, i: int, w: Caller) -> Steps:
         wake = None if s.entry == "in doubt" else max(s.now, s.tried + self.limit + LEASE)

@@ -38,6 +38,9 @@ HOLD = {
     "a write, reconciled": lambda: Sending(crash=2, beat=1, retry=1),
     "a write, settled by a person": lambda: Sending(asks=True, crash=1, beat=1, cancel=1, retry=1),
     "a write whose key is honoured": lambda: Sending(honoured=True, freeze=2, crash=1, beat=1),
+    "a write whose key is honoured, refused later": lambda: Sending(
+        honoured=True, crash=1, beat=0, cancel=1, retry=1
+    ),
     "a slow write": lambda: Sending(limit=3, crash=1, beat=2),
     "a run that fails, undone": lambda: Undoing(crash=2),
     "a run that is cancelled, undone": lambda: Undoing(fails=False, cancel=1),
@@ -87,7 +90,11 @@ CAUGHT = {
     "no quarantine": (lambda: Sending("no_quarantine", limit=3, beat=0), "twice"),
     "settled while the call is under way": (
         lambda: Sending("settled_early repaired", crash=0, beat=0, cancel=1, freeze=1),
-        "twice",
+        "counts as never sent",
+    ),
+    "a refusal speaks for earlier tries as well": (
+        lambda: Sending("forgets", honoured=True, crash=1, beat=0, cancel=1, retry=1),
+        "counts as never sent",
     ),
     # families
     "parking ignores the counter of children's ends": (lambda: Families("no_answers"), "lost wake"),

@@ -77,7 +77,7 @@ def record_a_compensation() -> Made:
 
 @of("compensation")
 def doubt_a_compensation_that_failed() -> Made:
-    return compensating(lambda rows, entry: rows.doubt(entry, "refused", sent=False))
+    return compensating(lambda rows, entry: rows.doubt(entry, "refused", under_way=False))
 
 
 @of("compensation")
@@ -85,7 +85,7 @@ def settle_a_compensation() -> Made:
     held = undoing()
     rows = RowLedger(held.lease, held.rows)
     entry = rows.open(entry_of_compensation(rows.to_compensate(), rows.run_id))
-    rows.doubt(entry, "refused", sent=False)
+    rows.doubt(entry, "refused", under_way=False)
     held.rows = list(LedgerEntry.objects.filter(run=held.lease.run_id, step=2))
     held.run()
     asked = LedgerEntry.objects.get(run=held.lease.run_id, kind="interrupt")

@@ -129,3 +129,27 @@ def cancel_what_a_parent_left_behind() -> Made:
     run = waiting(lone)
     woken(run).lease.fail("permanent", "no")
     return str(run.pk), lambda: cancel_children(run.pk)
+
+
+def cancelled_with_children(graph: Graph) -> tuple[RowLedger, Entry]:
+    """Its children were cancelled with it; it has been repaired, and is about to ask for them."""
+    run = waiting(graph)
+    run.cancel("ada", "too early")
+    cancel_children(run.pk)
+    Run.objects.get(pk=run.pk).retry("olga", "it is time")
+    drive = claim(run)
+    rows = RowLedger(drive.lease, drive.rows)
+    [entry] = (entry for entry in rows.entries.values() if entry.kind == CHILD)
+    return rows, entry
+
+
+@of("families")
+def take_up_a_child() -> Made:
+    rows, entry = cancelled_with_children(lone)
+    return rows.run_id, lambda: rows.take_up(entry)
+
+
+@of("families")
+def take_up_many_children() -> Made:
+    rows, entry = cancelled_with_children(many)
+    return rows.run_id, lambda: rows.take_up(entry)

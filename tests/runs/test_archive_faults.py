@@ -16,10 +16,11 @@ from runs.engine.verify import first_bad_row
 from runs.errors import Conflict
 from runs.models import Archival, LedgerEntry, Remark, Run, Tombstone
 from runs.models.archived import COLD, everywhere
-from runs.testing import fail_at_statements, kill_at_statements, moved_clock
-from runs.testing.faults import MOST_STATEMENTS, Chosen, each_statement
+from runs.testing import kill_at_statements, moved_clock
+from runs.testing.faults import each_statement
 from tests.amounts import IN_FULL, ON_POSTGRES, THOROUGH, dice
 from tests.at_once import at_once
+from tests.runs.disturbing import commits_of, commits_something, fail_each_once, where_to_kill
 from tests.runs.driving import registered
 from tests.runs.faulty_archive import VERBS, ended, ended_family, is_whole, small, where
 
@@ -33,10 +34,10 @@ def known(settings):
         yield
 
 
-def chosen(name: str) -> Chosen:
-    lot = dice(name)
-    share = 1 if IN_FULL else (1 / 8 if ON_POSTGRES else 1) if THOROUGH else 1 / 40
-    return {1, *(number for number in range(2, MOST_STATEMENTS) if lot.random() < share)}.__contains__
+def commits(name: str) -> list[int]:
+    """Of the many that a move is made of a developer's run takes a few."""
+    found = commits_of(VERBS[name])
+    return found if THOROUGH else sorted(dice(f"commits {name}").sample(found, min(2, len(found))))
 
 
 @pytest.mark.parametrize("name", VERBS)
@@ -57,7 +58,7 @@ def test_a_kill_at_any_statement_loses_no_row_and_a_worker_goes_on_with_what_was
         assert [set(table) for table in where(run)] == [set(table) for table in rows], at
         assert all(first_bad_row(one) is None for one in Run.objects.filter(root=run.root)), at
 
-    assert kill_at_statements(VERBS[name], check, chosen(name)) > 8
+    assert kill_at_statements(VERBS[name], check, where_to_kill(name, commits(name))) > 8
     assert stood == sorted(stood) and (stood[-1] or name == "archive_by_age")
 
 
@@ -70,7 +71,9 @@ def test_a_database_that_fails_at_any_statement_is_asked_again(name):
         assert first_bad_row(run) is None, at
 
     with moved_clock():
-        assert fail_at_statements(VERBS[name], check, chosen=chosen(name)) > 0
+        assert fail_each_once(VERBS[name], check, only=commits_something, in_a_row=1) > 2
+        if IN_FULL or THOROUGH and not ON_POSTGRES:
+            assert fail_each_once(VERBS[name], check) > 8
 
 
 def test_who_reads_in_the_middle_sees_every_row_once(monkeypatch):

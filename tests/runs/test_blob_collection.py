@@ -20,9 +20,9 @@ from runs.core import codec
 from runs.engine import blobs, boundaries, clock, sweeping
 from runs.models import Blob, BlobUse, Remark, Run
 from runs.testing import in_child, kill_at_statements, moved_clock
-from runs.testing.faults import MOST_STATEMENTS
 from tests.amounts import THOROUGH, dice
 from tests.at_once import at_once
+from tests.runs.disturbing import commits_of, where_to_kill
 from tests.runs.driving import registered
 from tests.runs.faulty_blobs import VERBS, plain, shape
 
@@ -138,15 +138,16 @@ def test_a_kill_at_any_statement_leaves_each_used_blob_readable_and_the_next_swe
     """E15: of a writer, of one that passes a blob on, of the collector and of an erasure."""
     for name, prepare in VERBS.items():
         seen = []
-        lot = dice(name)
-        some = {1, *(number for number in range(2, MOST_STATEMENTS) if THOROUGH or lot.random() < 1 / 12)}
+        commits = commits_of(prepare)
+        if not THOROUGH:
+            commits = dice(f"commits {name}").sample(commits, min(2, len(commits)))
 
         def check(subject, where, name=name, seen=seen):
             seen.append(shape(subject))
             for use in BlobUse.objects.select_related("blob"):
                 assert blobs.read(use.run_id, use.blob_id), f"{name}, {where}"
 
-        assert kill_at_statements(prepare, check, some.__contains__) >= 2
+        assert kill_at_statements(prepare, check, where_to_kill(name, commits)) >= 2
         assert seen[0] != seen[-1], name
 
 

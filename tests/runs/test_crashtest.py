@@ -186,3 +186,4 @@ def test_what_tools_recorded_values_and_the_engine_do_is_not_outside():
 def test_kills_are_spread_from_the_first_boundary_to_the_last():
     spread = [list(_spread(boundaries, kills)) for boundaries, kills in ((10, 4), (10, 1), (3, 9))]
     assert spread == [[1, 4, 7, 10], [6], [1, 2, 3]]
+    assert [_spread(boundaries, range(2, 99, 2)) for boundaries in (5, 6)] == [[2, 4], [2, 4, 6]]

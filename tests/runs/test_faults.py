@@ -1,8 +1,8 @@
-"""E14, E15: a kill, or an error of the database, at every SQL statement of every verb leaves all of it or nothing.
+"""E14, E15: a kill, or an error of the database, at any SQL statement of every verb leaves all of it or nothing.
 
-Where all is to be tried, on SQLite at every statement of all verbs, and on PostgreSQL at every statement of those
-that nearly each run takes; of the others beside each COMMIT, and at an eighth of what is left, drawn anew each time.
-Where some are enough, a third of the verbs, drawn, beside each COMMIT and at a few more.
+Killed at every statement are the verbs that nearly each run takes; the others where a kill leaves something of its own,
+and at a few more places (tests/runs/disturbing.py). Before and after each COMMIT the database fails, and at every
+statement once; on PostgreSQL at those of some verbs, drawn. Where some are enough, a fifth of the verbs.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import cache
 from itertools import groupby
 from math import ceil
 from typing import Any
@@ -21,8 +22,10 @@ from runs.engine import clock
 from runs.engine.verify import first_bad_row
 from runs.models import Checkpoint, LedgerEntry, Remark, Run, Signal
 from runs.testing import fail_at_statements, go_on, in_child, kill_at_statements, moved_clock
-from runs.testing.faults import MOST_STATEMENTS, Chosen, each_statement, every_one, in_transaction
+from runs.testing.faults import each_statement, every_one
+from runs.testing.rows import all_rows
 from tests.amounts import IN_FULL, ON_POSTGRES, THOROUGH, dice
+from tests.runs.disturbing import commits_of, commits_something, fail_each_once, where_to_kill
 from tests.runs.faulty_compensation import of as ___  # noqa: F401 - its verbs are among VERBS then
 from tests.runs.faulty_families import of as ____  # noqa: F401 - its verbs are among VERBS then
 from tests.runs.faulty_rates import of as _____  # noqa: F401 - its verbs are among VERBS then
@@ -81,8 +84,6 @@ OF_EACH_RUN = {
     "answer_a_question",
     "decide",
 }
-WRITES = ("COMMIT", "INSERT", "UPDATE", "DELETE", "WITH")
-OF_THE_OTHERS = 1 if IN_FULL else (1 / 8 if ON_POSTGRES else 1) if THOROUGH else 1 / 20
 ENDS |= {name: {("failed", "permanent")} for name in FAMILIES["compensation"] if name not in ENDS}
 
 
@@ -170,19 +171,18 @@ def is_sound(run: Run, where: str) -> None:
         assert not LedgerEntry.objects.filter(run=run, status="open").exists(), where
 
 
-def states(name: str) -> tuple[list[Any], Chosen]:
-    """The shapes that the verb's commits lead through, from before to after, nearly always just these two; and at which
-    of its statements it is to be disturbed."""
+@cache
+def shapes_of(name: str) -> list[Any]:
+    """What the verb's commits lead through, from before to after, nearly always just these two."""
     subject, act = VERBS[name]()
-    shapes, commits = [shape(subject)], []
+    shapes = [shape(subject)]
 
     def look() -> None:
         if (now := shape(subject)) != shapes[-1]:
             shapes.append(now)
 
     def see(number: int, when: str, sql: str) -> None:
-        if when == "after" and not in_transaction(sql):
-            commits.extend([number] if sql.startswith(WRITES) else [])
+        if when == "after" and commits_something(sql):
             aside.submit(look).result()  # on a connection of its own: this one is not through with its COMMIT
 
     with ThreadPoolExecutor(1) as aside:
@@ -190,21 +190,12 @@ def states(name: str) -> tuple[list[Any], Chosen]:
             act()
         aside.submit(lambda: connection.close()).result()
     look()
-    return shapes, drawn(name, commits)
+    return shapes
 
 
 def verbs_of(family: str) -> list[str]:
     names = FAMILIES[family]
-    return names if THOROUGH else dice(family).sample(names, ceil(len(names) / 3))
-
-
-def drawn(name: str, commits: list[int]) -> Chosen:
-    if OF_THE_OTHERS == 1 or THOROUGH and name in OF_EACH_RUN:
-        return every_one
-    lot = dice(name)
-    by_lot = {number for number in range(1, MOST_STATEMENTS) if lot.random() < OF_THE_OTHERS}
-    beside = {1, *commits, *(number + 1 for number in commits)}
-    return (by_lot | beside).__contains__
+    return names if THOROUGH else dice(family).sample(names, ceil(len(names) / 5))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -216,7 +207,9 @@ def test_a_kill_at_any_statement_leaves_all_of_a_verb_or_nothing(family):
 
 def kill_in(name: str) -> None:
     with moved_clock():
-        shapes, chosen = states(name)
+        shapes, commits = shapes_of(name), commits_of(VERBS[name], done_before=True)
+    every = IN_FULL or THOROUGH and name in OF_EACH_RUN
+    chosen = every_one if every else where_to_kill(name, commits)
     seen = []
 
     def check(subject: str, where: str) -> None:
@@ -255,7 +248,7 @@ def test_a_database_that_fails_at_any_statement_is_asked_again(family):
 
 
 def fail_in(name: str) -> None:
-    shapes, chosen = states(name)
+    shapes = shapes_of(name)
 
     def check(subject: str, where: str) -> None:
         left = shape(subject)
@@ -264,4 +257,30 @@ def fail_in(name: str) -> None:
         if (run := found(subject)) is not None:
             is_sound(run, f"{name}, {where}")
 
-    assert fail_at_statements(VERBS[name], check, chosen=chosen) > 0, name
+    if IN_FULL:
+        assert fail_at_statements(VERBS[name], check) > 0, name
+    assert fail_each_once(VERBS[name], check, only=commits_something, in_a_row=1) > 1, name
+    if not ON_POSTGRES or IN_FULL or name in OF_EACH_RUN or dice(f"each once {name}").random() < 1 / 3:
+        assert fail_each_once(VERBS[name], check) > 2, name
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_between_two_commits_others_see_nothing_that_a_kill_could_leave(family):
+    """Why a kill beside each COMMIT is enough: what is not committed is seen by nobody, at whichever statement."""
+    name = dice(f"see {family}").choice(FAMILIES[family])
+    with moved_clock():
+        _, act = VERBS[name]()
+        seen = [all_rows()]
+
+        def see(number: int, when: str, sql: str) -> None:
+            rows = aside.submit(all_rows).result()
+            assert rows == seen[-1] or when == "after" and commits_something(sql), (
+                f"{name}, {when} statement {number}: {sql}"
+            )
+            seen.append(rows)
+
+        with ThreadPoolExecutor(1) as aside:
+            with each_statement(see):
+                act()
+            aside.submit(lambda: connection.close()).result()
+        assert seen[-1] == all_rows() != seen[0], name

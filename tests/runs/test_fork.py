@@ -110,9 +110,15 @@ def test_a_fork_takes_over_what_a_repair_had_asked_anew():
     drive(run)
     fork = run.fork("olga", "again", seq=run.seq - 1)
     drive(fork)
-    answer(fork, "colour")
-    drive(fork)
-    assert (fork.status, fork.state_at()["log"][-1], len(done)) == ("completed", "in full", 1)
+    assert (fork.status, fork.state_at()["log"], len(done)) == (
+        "completed",
+        ["WOOD", "approve", "in full"],
+        1,
+    )
+    colour = fork.entries.get(key="colour")
+    assert (colour.copied_from, fork.approvals.count()) == (run.entries.get(key="colour").pk, 0), (
+        "it was paid on that"
+    )
     are_sound(run, fork)
 
 

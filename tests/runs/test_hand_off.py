@@ -130,6 +130,36 @@ def test_a_child_that_fails_is_told_as_a_failure():
     assert ended.status == "completed" and told.startswith("It failed: AgentStopped: buyer: 1")
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("on_rows", [False, True], ids=["rehearsed", "on rows"])
+def test_what_a_child_that_fails_has_spent_counts_for_the_talk(on_rows):
+    """A21: or a budget could be spent once more with each hand-off."""
+    spent = []
+
+    def unusable(messages):
+        spent.append(100)
+        return costly(100, text="", wishes=[wish("nothing", "{}", "n")])
+
+    buyer = Agent(
+        "You buy.", Scripted(*[unusable] * 40), name="buyer", budget=Budget(tokens=1000), max_mistakes=3
+    )
+    buying = graph_of("buying in vain", buyer)
+    hands_over = [costly(1, wishes=[wish("buyer", '{"request": "Buy."}', f"h{n}")]) for n in range(30)]
+    hand = HandOff(buying, "buyer", "x", said=False)
+    door = Agent(
+        "Door.", Scripted(*hands_over), [hand], name="door", budget=Budget(tokens=1000), max_turns=20
+    )
+    desk = graph_of("desk in vain", door)
+    if on_rows:
+        with registered(desk, buying):
+            run = drive(desk, {})
+        status, tokens = run.status, run.state_at()["talk"]["v"]["tokens"]
+    else:
+        ended = rehearse(desk, {})
+        status, tokens = ended.status, ended.state.talk.tokens
+    assert status == "failed" and 900 <= tokens <= sum(spent) + 20 <= 1500
+
+
 def test_a_name_that_is_taken_is_refused():
     with pytest.raises(GraphError, match="'stock' is taken"):
         Agent("", Scripted(), [stock, HandOff("buying", "stock", "Somebody.")])

@@ -21,6 +21,7 @@ from runs.models import Checkpoint, GraphStop, LaneUse, QueueLimit, Run
 from runs.testing import kill_at_statements
 from runs.work.bell import Bell
 from tests.at_once import at_once
+from tests.runs.disturbing import commits_of, where_to_kill
 from tests.runs.driving import drive, pass_lease, pass_time, registered
 from tests.runs.states import Log
 
@@ -354,7 +355,7 @@ def test_a_kill_at_any_statement_of_a_limited_claim_counts_it_with_the_claim_or_
         seen.append(counted(run_id))
         assert len(set(seen[-1])) == 1, where
 
-    kill_at_statements(prepare, check)
+    kill_at_statements(prepare, check, where_to_kill("a claim under limits", commits_of(prepare)))
     assert seen[0] == (False,) * 3 and seen[-1] == (True,) * 3
 
 

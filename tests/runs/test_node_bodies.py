@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+import time
+from contextlib import suppress
+from datetime import timedelta
+
 import pytest
 
 from runs import (
     END,
     Graph,
+    Permanent,
+    Retry,
     start,
     tool,
 )
 from runs.core.outcomes import Waits
+from runs.engine import boundaries
+from runs.engine.verify import first_bad_row
 from tests.runs.driving import answer, drive, registered
 from tests.runs.posting import send, sent
 from tests.runs.states import Log
@@ -166,3 +176,79 @@ def test_a_sync_graph_calls_async_tools_too():
         run = start("plain with async tool", {})
         drive(run)
     assert run.state_at()["log"] == ["seen"] * 3
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["under way", "not yet begun"])
+def test_what_an_async_node_leaves_behind_makes_no_step_and_asks_nothing_in_the_next_one(begun):
+    """P1: a task that it did not wait for would write into a step that is committed, and the trail would not hold."""
+    graph, tasks, called, go_on = Graph("forgetful", state=Log), [], asyncio.Event(), asyncio.Event()
+
+    @tool(kind="write")
+    async def slow() -> str:
+        called.set()
+        await asyncio.sleep(3600)
+        return "slow"
+
+    async def later(run):
+        if not begun:
+            await go_on.wait()
+        return await run.call(slow)
+
+    @graph.node(then="second", retry=Retry(attempts=1))
+    async def first(run, state):
+        tasks.append(asyncio.create_task(later(run)))
+        if begun:
+            await called.wait()
+
+    @graph.node
+    async def second(run, state):
+        go_on.set()
+        try:
+            await tasks[0]
+        except Permanent as error:
+            state.log.append(str(error))
+
+    with registered(graph):
+        drive(run := start("forgetful", {}))
+    if begun:
+        assert (run.status, run.error_kind, run.step) == ("failed", "permanent", 0)
+        assert "returned while 1 of the questions" in run.error
+        assert run.entries.get().status == "in_doubt"
+    else:
+        said = "node 'first' is over: it did not wait for what it had begun"
+        assert (run.status, run.state_at(), called.is_set()) == ("completed", {"log": [said]}, False)
+        assert not run.entries.exists()
+    assert first_bad_row(run) is None
+
+
+def test_a_call_that_is_cancelled_while_its_intent_is_being_written_is_found_out_before_the_step_is_left(
+    monkeypatch,
+):
+    """P3: nobody would ask what became of a write that stands open in a step which is committed."""
+    graph, written = Graph("impatient", state=Log, operators="ops"), threading.Event()
+
+    @tool(kind="write", limit=timedelta(seconds=5))
+    async def slow() -> str:
+        raise AssertionError("it was cancelled before")
+
+    @graph.node(then="second", retry=Retry(attempts=1))
+    async def first(run, state):
+        call = asyncio.create_task(run.call(slow))
+        await asyncio.to_thread(written.wait, 60)
+        call.cancel()
+        with suppress(asyncio.CancelledError):
+            await call
+
+    @graph.node
+    async def second(run, state): ...
+
+    def slowly(boundary: str) -> None:
+        if boundary == "open effect":
+            written.set()
+            time.sleep(0.2)  # so that the cancel comes first; if not, the test proves less, and passes
+
+    monkeypatch.setattr(boundaries, "on_boundary", slowly)
+    with registered(graph):
+        drive(run := start("impatient", {}))
+        assert (run.status, run.step, run.entries.get(kind="effect").status) == ("waiting", 0, "open")
+    assert first_bad_row(run) is None

@@ -9,10 +9,11 @@ from django.db import connection, transaction
 
 from runs import Graph, Permanent, start
 from runs.core.outcomes import Lost
+from runs.engine.claim import MOST_DEATHS
 from runs.engine.verify import first_bad_row
 from runs.errors import Conflict, Invalid
-from runs.models import LedgerEntry, Run
-from tests.runs.driving import answer, claim, drive, kinds, pass_call, pass_time, registered
+from runs.models import LedgerEntry, Remark, Run
+from tests.runs.driving import answer, claim, drive, kinds, pass_call, pass_lease, pass_time, registered
 from tests.runs.workshop import ALL, done, faults, under
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -422,3 +423,52 @@ def test_the_node_runs_again_and_completes_while_its_first_execution_still_hangs
     is_sound(run)
     assert (run.seq, run.state_at(), keys(run)) == (before, {"thought": "the second"}, {"by#1": "done"})
     assert run.remarks.get(kind="late_result").worker == "old"
+
+
+def test_who_is_repaired_as_poison_has_as_many_deaths_before_it_as_a_new_run():
+    """A13, R3: what it was taken for is over, so one more silent end makes it a suspect, and not poison."""
+    run = start("workshop", {})
+    while run.status != "failed":
+        claim(run, "doomed")
+        pass_lease()
+        pass_time(60)
+        run.refresh_from_db()
+        if run.deaths + run.alone > MOST_DEATHS:
+            claim(run, "who finds it")
+            run.refresh_from_db()
+    assert (run.error_kind, run.deaths) == ("poison", MOST_DEATHS + 1)
+    run.retry("olga", "what killed them is mended")
+    assert (run.deaths, run.silent, run.alone, run.attempt) == (0, 0, False, 0)
+    claim(run, "doomed once more")
+    pass_lease()
+    found = claim(run, "who finds it")
+    run.refresh_from_db()
+    assert (run.status, run.deaths, run.silent) == ("running", 0, 1)
+    found.run()
+    run.refresh_from_db()
+    assert (run.status, run.deaths, run.silent, done) == ("completed", 0, 0, ["wood", "chair"])
+    is_sound(run)
+
+
+def test_what_is_done_and_not_asked_for_any_more_after_a_repair_gets_a_remark():
+    """The state that was given leads another way: nothing is undone, but whoever looks at the ledger is told."""
+    run = start("workshop-careful", {})
+    faults["wood"] = [Permanent("no wood")]
+    faults["chair"] = [Permanent("the saw is broken")]
+    drive(run)
+    assert (run.status, done) == ("failed", ["sold scrap for 1"])
+    run.retry("olga", "there is wood now", state={"item": "stool", "note": "no scrap"})
+    drive(run)
+    assert not Remark.objects.filter(kind="passed_over").exists(), "it has gone the same way"
+
+    run = start("workshop-either", {"item": "table"})
+    faults["table"] = [Permanent("the saw is broken")]
+    faults["last"] = [Permanent("the saw is broken")]
+    drive(run)
+    assert (run.status, done[-1]) == ("failed", "sold scrap for 1")
+    run.retry("olga", "it is sold by hand", state={"item": "chair", "note": "skip"})
+    drive(run)
+    assert run.status == "completed", run.error
+    told = Remark.objects.get(run=run, kind="passed_over")
+    assert told.entry.name == "sell" and "look whether what it did instead is done beside it" in told.body
+    is_sound(run)

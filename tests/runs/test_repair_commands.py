@@ -95,7 +95,7 @@ def test_what_is_wrong_with_a_repair_is_one_line(person):
 def test_a_run_is_forked_and_closed_from_the_shell(olga):
     run = failed()
     told = said("fork", run.short_id, at=0, look=True, reason="look")
-    assert told == {"id": None, "from": str(run.pk), "at": 0, "makes_again": []}
+    assert told == {"id": None, "from": str(run.pk), "at": 0, "makes_again": [], "starts_again": []}
     told = said("fork", run.short_id, reason="once more", by="olga")
     fork = Run.objects.get(pk=told["id"])
     assert (fork.origin, told["at"]) == (run.pk, run.seq)

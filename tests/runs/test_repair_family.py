@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.db import transaction
+from pydantic import BaseModel
 
-from runs import Graph, start
+from runs import Ambiguous, Child, Graph, Permanent, start, tool
+from runs.engine import clock
 from runs.engine.family import cancel_children, cancel_now
 from runs.engine.verify import first_bad_row
 from runs.errors import Conflict
-from runs.models import LedgerEntry, Run
-from tests.runs.driving import drive, kinds, registered
-from tests.runs.families import GRAPHS, children_of, drive_all, leaf, slow
+from runs.models import FanOut, LedgerEntry, Run
+from tests.runs.driving import drive, kinds, pass_call, registered
+from tests.runs.families import GRAPHS, children_of, drive_all, leaf, slow, waiter
 from tests.runs.states import Log
 from tests.runs.travel import happened
 from tests.runs.trips import ALL_DONE, ALL_UNDONE, kept, started
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("trips_known")]
+
+
+class Kept(BaseModel):
+    child: Child | None = None
+    log: list[str] = []
+
 
 keyed = Graph("repair-keyed", state=Log)
 
@@ -65,8 +75,94 @@ def map_and_look(run, state):
         state.log += [end.status, end.error_kind]
 
 
+baked: list[object] = []  # what was done outside
+
+
+@tool(kind="write")
+def bake(item: int) -> int:
+    baked.append(item)
+    return item
+
+
+oven = Graph("repair-oven")
+
+
+@oven.node(then="rest")
+def begin_to_bake(run, state):
+    run.call(bake, item=state["item"])
+
+
+@oven.node
+def rest(run, state):
+    run.wait_for("rise")
+
+
+bakery = Graph("repair-bakery")
+
+
+@bakery.node
+def bake_all(run, state):
+    state["ends"] = [
+        end.status for end in run.map(oven, [{"item": item} for item in range(state["items"])], at_once=2)
+    ]
+
+
+@tool(kind="write", limit=timedelta(seconds=5))
+def be_unsure() -> str:
+    baked.append("unsure")
+    raise Ambiguous("no answer came")
+
+
+unsure = Graph("repair-unsure", state=Log, operators="ops")
+
+
+@unsure.node
+def ask_for_it(run, state):
+    state.log.append(run.call(be_unsure))
+
+
+asker = Graph("repair-asker", state=Log)
+
+
+@asker.node
+def wait_for_it(run, state):
+    state.log += [end.status for end in run.join(run.start(unsure))]
+
+
+def unbook(result: str) -> None:
+    baked.append("unbooked")
+
+
+@tool(kind="write", compensate=unbook)
+def book() -> str:
+    baked.append("booked")
+    return "booked"
+
+
+booking = Graph("repair-booking", state=Log)
+
+
+@booking.node
+def book_and_wait(run, state):
+    run.call(book)
+    run.wait_for("go")
+
+
+agency = Graph("repair-agency", on_failure="compensate")
+
+
+@agency.node
+def book_all(run, state):
+    child = run.start(booking)
+    if state["fails"]:
+        run.wait_for("news")
+        raise Permanent("it rains")
+    run.join(child)
+
+
 @pytest.fixture(autouse=True)
 def families_known():
+    baked.clear()
     with registered(*GRAPHS, keyed, letting_go, patient, late):
         yield
 
@@ -77,26 +173,186 @@ def are_sound(*runs: Run) -> None:
         assert first_bad_row(run) is None
 
 
-def test_a_child_that_was_cancelled_with_its_parent_stays_so_and_a_new_one_is_started():
-    """Also under the author's key, and a later step finds the new one by it."""
+def test_a_child_that_was_cancelled_with_its_parent_goes_on_with_it_and_none_is_started_anew():
+    """R1, R10: what the child has done stays done. Also under the author's key, and a later step finds it by that."""
     run = start(keyed, {})
     drive_all(run)
     run.cancel("ada", "stop")
-    [first] = children_of(run)
-    assert first.status == "cancelled"
+    [child] = children_of(run)
+    assert child.status == "cancelled"
     run.refresh_from_db()
     run.retry("olga", "go on")
     drive_all(run)
-    first, second = children_of(run)
-    assert (first.status, second.status) == ("cancelled", "waiting")
+    [child] = children_of(run)
+    assert (child.status, child.told) == ("waiting", "")
+    back = child.checkpoints.get(kind="repair")
+    assert (back.actor, back.reason) == ("family", f"Its parent, run {run.short_id}, goes on.")
     run.signal("begun", "yes")
     drive_all(run)
-    second.signal("go", "now")
+    child.signal("go", "now")
     drive_all(run)
     run.refresh_from_db()
-    assert (run.status, run.state_at()["log"]) == ("completed", [str(second.pk), "yes", "completed"])
-    assert len(children_of(run)) == 2
+    assert (run.status, run.state_at()["log"]) == ("completed", [str(child.pk), "yes", "completed"])
     are_sound(run, *children_of(run))
+
+
+@pytest.mark.parametrize("child_is", ["going on", "completed", "cancelled by somebody"])
+def test_a_child_that_was_repaired_by_itself_is_taken_up_by_its_parent_as_it_stands(child_is):
+    run = start(waiter, {})
+    drive_all(run)
+    run.cancel("ada", "stop")
+    [child] = children_of(run)
+    child.retry("olga", "alone")
+    drive_all(run)
+    if child_is == "completed":
+        child.signal("go", "now")
+        drive_all(run)
+    if child_is == "cancelled by somebody":
+        Run.objects.get(pk=child.pk).cancel("ada", "really")
+    run.retry("olga", "go on")
+    drive_all(run)
+    if child_is == "going on":
+        assert run.status == "waiting"
+        child.signal("go", "now")
+        drive_all(run)
+    told = {"cancelled by somebody": ["cancelled"]}.get(child_is, ["completed", "now"])
+    assert (run.status, run.state_at()["log"], len(children_of(run))) == ("completed", told, 1)
+    are_sound(run, *children_of(run))
+
+
+def test_many_go_on_as_they_stand_so_many_at_once_and_none_of_those_that_have_ended_runs_again():
+    """A map that is cancelled in its middle, also twice: each item is done once."""
+    with registered(bakery, oven):
+        run = start(bakery, {"items": 7})
+        drive(run)
+        assert [one.wake_at is not None for one in children_of(run)] == [True, True] + [False] * 5
+        for number in (0, 2, 3):
+            drive(Run.objects.get(parent=run, item=number))
+            Run.objects.get(parent=run, item=number).signal("rise")
+            drive(Run.objects.get(parent=run, item=number))
+        drive(Run.objects.get(parent=run, item=1))
+        Run.objects.get(parent=run, item=5).cancel("ada", "burnt")  # before its turn
+        for _ in range(2):
+            run.refresh_from_db()
+            run.cancel("ada", "stop")
+            assert {one.status for one in children_of(run)} == {"completed", "cancelled"}
+            run.refresh_from_db()
+            run.retry("olga", "go on")
+            drive(run)
+            fan_out = FanOut.objects.get(entry__run=run)
+            assert (fan_out.completed, fan_out.cancelled, fan_out.failed) == (3, 1, 0)
+            alive = [
+                one.item for one in children_of(run) if one.wake_at is not None or one.status == "waiting"
+            ]
+            assert alive == [1, 4], "two at a time"
+        while run.status == "waiting":
+            drive_all(run)
+            for one in run.children.filter(status="waiting"):
+                one.signal("rise")
+            drive_all(run)
+        ends = ["completed"] * 5 + ["cancelled", "completed"]
+        assert (run.status, run.state_at()["ends"]) == ("completed", ends)
+        assert sorted(baked) == [0, 1, 2, 3, 4, 6], "each once"
+        are_sound(run, *children_of(run))
+
+
+@pytest.mark.parametrize("how", ["retry", "move", "fork"])
+def test_what_a_child_has_left_in_doubt_is_settled_before_it_could_be_done_again(how):
+    """P3: it would be, by the child that goes on, or by one that a fork starts."""
+    with registered(asker, unsure):
+        run = start(asker, {})
+        drive(run)
+        [child] = children_of(run)
+        drive(child)
+        run.cancel("ada", "stop")
+        run.refresh_from_db()
+        again = {
+            "retry": lambda: run.retry("olga", "go on"),
+            "move": lambda: run.move("olga", "go on", to=run.node),
+            "fork": lambda: run.fork("olga", "go on"),
+        }[how]
+        with pytest.raises(Conflict, match=rf"whether .*\({child.short_id}\) happened"):
+            again()
+        assert baked == ["unsure"]
+        pass_call(5)
+        entry = child.entries.get(kind="effect")
+        with transaction.atomic():
+            locked, now = Run.objects.lock(child.pk)
+            entry.settle(locked, "olga", "happened", "it was", "", now)
+        if how != "retry":
+            return
+        again()
+        drive_all(run)
+        assert (run.status, run.state_at()["log"], baked) == ("completed", ["completed"], ["unsure"])
+        are_sound(run, *children_of(run))
+
+
+def test_what_a_childs_child_has_left_in_doubt_is_settled_before_as_well():
+    top = Graph("repair-top", state=Log)
+
+    @top.node
+    def wait_for_all(run, state):
+        state.log += [end.status for end in run.join(run.start(asker))]
+
+    with registered(top, asker, unsure):
+        drive_all(run := start(top, {}))
+        run.cancel("ada", "stop")
+        for child in children_of(run):
+            cancel_children(child.pk)
+        doubted = Run.objects.get(graph=unsure.name)
+        assert doubted.status == "cancelled" and doubted.entries.get(kind="effect").status == "in_doubt"
+        run.refresh_from_db()
+        with pytest.raises(Conflict, match=rf"\({doubted.short_id}\) happened"):
+            run.retry("olga", "go on")
+
+
+def test_a_child_of_an_earlier_step_goes_on_where_it_is_joined_for_the_first_time_after_the_repair():
+    joining = Graph("repair-joining", state=Kept)
+
+    @joining.node(then="join_later")
+    def begin_one(run, state):
+        state.child = run.start(slow)
+
+    @joining.node
+    def join_later(run, state):
+        run.wait_for("more")
+        state.log += [end.status for end in run.join(state.child)]
+
+    with registered(joining):
+        drive_all(run := start(joining, {}))
+        run.cancel("ada", "stop")
+        run.refresh_from_db()
+        run.retry("olga", "go on")
+        drive_all(run)
+        run.signal("more")
+        drive_all(run)
+        [child] = children_of(run)
+        assert (run.status, child.status) == ("waiting", "waiting")
+        child.signal("go", "now")
+        drive_all(run)
+        assert (run.status, run.state_at()["log"]) == ("completed", ["completed"])
+        are_sound(run, child)
+
+
+@pytest.mark.parametrize("how", ["cancel", "fail"])
+def test_a_parent_that_has_only_children_has_them_undo_what_they_did(how):
+    """A14: also where the run itself did nothing that could be undone."""
+    with registered(agency, booking):
+        run = start(agency, {"fails": how == "fail"})
+        drive_all(run)
+        assert baked == ["booked"]
+        if how == "cancel":
+            run.cancel("ada", "undo all", compensate=True)
+        else:
+            run.signal("news")
+        drive_all(run)
+        cancel_children(run.pk)  # the chore
+        drive_all(run)
+        [child] = children_of(run)
+        ends = {"cancel": "cancelled", "fail": "failed"}
+        child.refresh_from_db()
+        assert (run.status, child.status, baked) == (ends[how], "cancelled", ["booked", "unbooked"])
+        are_sound(run, child)
 
 
 @pytest.mark.parametrize("ends", ["before", "after"])
@@ -164,11 +420,16 @@ def test_a_repair_waits_until_the_end_has_reached_the_children():
         run.retry("olga", "go on")
     cancel_children(run.pk)
     [child] = children_of(run)
+    Run.objects.filter(pk=run.pk).update(cascade_at=clock.now())  # as if it had others
+    with pytest.raises(Conflict, match="The parent of run .* does not know its end yet"):
+        child.retry("olga", "alone")
+    Run.objects.filter(pk=run.pk).update(cascade_at=None)
     child.retry("olga", "alone")
     assert child.status == "running"
     run.retry("olga", "go on")
     drive_all(run)
-    assert [one.status for one in children_of(run)] == ["waiting", "waiting"]
+    [child] = children_of(run)
+    assert child.status == "waiting", "the one that is there"
 
 
 def test_once_a_run_undoes_what_it_did_only_a_fork_goes_on():

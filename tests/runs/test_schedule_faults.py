@@ -9,9 +9,8 @@ from django.db import OperationalError
 
 from runs.engine import clock
 from runs.models import Run, Schedule
-from runs.testing import fail_at_statements, kill_at_statements, moved_clock
-from runs.testing.faults import MOST_STATEMENTS, Chosen
-from tests.amounts import some_of
+from runs.testing import kill_at_statements, moved_clock
+from tests.runs.disturbing import commits_of, commits_something, fail_each_once, where_to_kill
 from tests.runs.driving import registered
 from tests.runs.faulty_schedules import LOOKED_AT, VERBS, daily, shape
 
@@ -45,11 +44,6 @@ def go_on(subject: str) -> None:
         row.fire()
 
 
-def drawn(name: str) -> Chosen:
-    """The first of its statements and a quarter of the others; in CI all."""
-    return {1, *some_of(name, range(2, MOST_STATEMENTS), 1 / 4)}.__contains__
-
-
 def is_allowed(name: str, left, before, after) -> bool:
     return left in (before, after) or name in SEVERAL_COMMITS and before[-1] < left[-1] < after[-1]
 
@@ -68,7 +62,9 @@ def test_a_kill_at_any_statement_leaves_whole_slots_and_the_next_worker_starts_w
                 go_on(subject)
                 assert shape(subject) == after, f"{name}, {where}: the next worker makes up what is owed"
 
-        statements = kill_at_statements(VERBS[name], check, drawn(name))
+        with moved_clock():
+            chosen = where_to_kill(name, commits_of(VERBS[name], done_before=True))
+        statements = kill_at_statements(VERBS[name], check, chosen)
         assert 2 <= len(seen) <= statements + 1  # what left nothing changed is not looked at again
         assert (seen[0], seen[-1]) == (before, after), name
 
@@ -86,7 +82,8 @@ def test_a_database_that_fails_at_any_statement_starts_no_run_twice():
                 assert shape(subject) == after, f"{name}, {where}"
 
         with moved_clock():
-            assert fail_at_statements(VERBS[name], check, chosen=drawn(name)) > 0
+            assert fail_each_once(VERBS[name], check, only=commits_something, in_a_row=1) > 1
+            assert fail_each_once(VERBS[name], check) > 1
 
 
 def test_there_is_one_run_for_a_slot_in_the_database_itself():

@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
+from django.db import transaction
 
 from approvals.models import Approval
 from runs import (
     Ask,
+    EffectFailed,
     Graph,
     Retry,
     start,
@@ -19,8 +21,8 @@ from runs import (
 )
 from runs.conf import conf
 from runs.core import codec
-from runs.errors import Invalid
-from runs.models import Blob, BlobUse
+from runs.errors import Conflict, Invalid
+from runs.models import Blob, BlobUse, Run
 from tests.at_once import at_once
 from tests.runs.driving import answer, drive, registered
 from tests.runs.posting import sent
@@ -60,8 +62,8 @@ def test_a_nested_state_changed_in_place_is_what_the_next_node_gets():
 
 
 @pytest.mark.parametrize("kind", ["read", "write"])
-def test_a_tool_whose_result_cannot_be_stored_fails_its_entry_and_is_not_called_again(kind):
-    """D4: also for a write, which has happened."""
+def test_a_tool_whose_result_cannot_be_stored_fails_its_run_and_is_not_called_again(kind):
+    """D4: also for a write, which has happened: no repair does it again, and a person says what it returned."""
 
     @tool(kind=kind)
     def odd() -> object:
@@ -72,14 +74,27 @@ def test_a_tool_whose_result_cannot_be_stored_fails_its_entry_and_is_not_called_
 
     @graph.node(retry=Retry(attempts=3, first=0))
     def only(run, state):
-        run.call(odd)
+        try:
+            state.log.append(run.call(odd))
+        except EffectFailed:
+            assert kind == "read", "nothing goes around what has happened"
+            raise
 
     with registered(graph):
         run = start(f"odd {kind}", {})
         drive(run)
-    assert (run.status, run.error_kind) == ("failed", "permanent")
-    assert "cannot be stored" in run.error and "odd" in run.error
-    assert (sent, run.entries.get().status) == (["odd"], "failed")
+        assert (run.status, run.error_kind) == ("failed", "permanent")
+        assert "cannot be stored" in run.error and "odd" in run.error
+        assert sent == ["odd"]
+        if kind == "write":
+            with pytest.raises(Conflict, match=r"whether odd:\w+#1 happened is in doubt; settle it first"):
+                run.retry("olga", "once more")
+            with transaction.atomic():
+                locked, now = Run.objects.lock(run.pk)
+                run.entries.get().settle(locked, "olga", "happened", "locked", "It says so.", now)
+            run.retry("olga", "it has happened")
+            drive(run)
+            assert (sent, run.status, run.state_at()) == (["odd"], "completed", {"log": ["locked"]})
 
 
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**200, -(10**400)])

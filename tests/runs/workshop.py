@@ -102,6 +102,21 @@ def make_either(run, state):
     state.log.append(run.call(build, item=state.item))
 
 
+either = Graph("workshop-either", state=Order, operators="ops")
+
+
+@either.node(retry=ONCE)
+def make_one(run, state):
+    if state.note == "skip":
+        state.log.append("by hand")
+        return
+    try:
+        state.log.append(run.call(build, item=state.item))
+    except EffectFailed:
+        state.log.append(run.call(sell, item="scrap", price=1))
+    run.call(build, item="last")
+
+
 side_by_side = Graph("workshop-side-by-side", state=Order, operators="ops")
 
 
@@ -135,4 +150,4 @@ def look(run, state):
 
 
 broken = Permanent("the saw is broken")
-ALL = (workshop, selling, asking, careful, side_by_side, once_more)
+ALL = (workshop, selling, asking, careful, either, side_by_side, once_more)

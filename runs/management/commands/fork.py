@@ -6,7 +6,7 @@ import argparse
 from typing import Any  # options are whatever the command line gives
 
 from runs.command_line import OneLineCommand, about_a_run, as_json, for_operator, number_of, of_operator
-from runs.engine.forking import would_send
+from runs.engine.forking import would_send, would_start
 from runs.models import Run
 
 
@@ -26,17 +26,22 @@ class Command(OneLineCommand):
             run = Run.objects.named(options["run"])
             by = for_operator(run, options["by"])
             again = [{"step": one.step, "key": one.key} for one in would_send(run, options["at"])]
+            anew = [{"step": one.step, "key": one.key} for one in would_start(run, options["at"])]
             made = None if options["look"] else run.fork(by, options["reason"], options["at"])
         told = {
             "id": None if made is None else str(made.id),
             "from": str(run.id),
             "at": run.seq if options["at"] is None else options["at"],
             "makes_again": again,
+            "starts_again": anew,
         }
         if options["json"]:
             self.stdout.write(as_json(told))
             return
         keys = ", ".join(f"step {one['step']} {one['key']}" for one in again)
         says = f"it makes {number_of(len(again), 'write')} again{': ' if keys else ''}{keys}"
+        if anew:
+            starts = ", ".join(f"step {one['step']} {one['key']}" for one in anew)
+            says += f"; it starts again what began as {starts}, with all that this does"
         head = f"{run.id} is not forked" if made is None else f"{made.id} {made.graph} forked from {run.id}"
         self.stdout.write(f"{head}; {says}")
