@@ -37,6 +37,7 @@ def cancel(run_id: uuid.UUID, by: str, reason: str, compensate: bool) -> Checkpo
         if compensate and run.ending:
             raise Conflict(told(_("Run %(run)s is undoing what it did already."), run=run.short_id))
         if compensate and compensating.is_needed(run.pk):
+            _refuse_under_a_fork(run)
             return compensating.begin(
                 run, now, CANCELLED, actor=by, reason=reason, finished_at=None, closed_at=None
             )
@@ -44,3 +45,17 @@ def cancel(run_id: uuid.UUID, by: str, reason: str, compensate: bool) -> Checkpo
     if run.cascade_at is not None:
         family.cancel_children(run.pk, most=MOST_AT_ONCE)
     return checkpoint
+
+
+def _refuse_under_a_fork(run: Run) -> None:
+    """A fork goes on with what this run did, and does not know of its undoing."""
+    forks = [run.pk]
+    while forks:
+        rows = Run.objects.filter(origin__in=forks).order_by("created_at")
+        if found := rows.live().first():
+            said = _(
+                "Run %(fork)s is a fork of run %(run)s and goes on with what this would undo. Cancel it first, or cancel "
+                "run %(run)s without undoing."
+            )
+            raise Conflict(told(said, fork=found.short_id, run=run.short_id))
+        forks = list(rows.values_list("pk", flat=True))

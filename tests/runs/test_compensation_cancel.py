@@ -33,6 +33,23 @@ def test_a_waiting_and_a_retrying_run_are_cancelled_with_and_without_compensatio
         is_sound(run)
 
 
+def test_nothing_is_undone_under_a_fork_that_goes_on_with_it():
+    run = started("ask")
+    fork = run.fork("olga", "the other way")
+    further = fork.fork("olga", "and another")
+    fork.cancel("olga", "not that one")
+    with pytest.raises(
+        Conflict, match=f"Run {further.short_id} is a fork of run {run.short_id}.*Cancel it first"
+    ):
+        run.cancel("olga", "enough", compensate=True)
+    assert (run.status, happened) == ("waiting", ALL_DONE)
+    further.cancel("olga", "nor that one")
+    run.cancel("olga", "enough", compensate=True)
+    drive(run)
+    assert (run.status, happened) == ("cancelled", ALL_DONE + ALL_UNDONE)
+    is_sound(run)
+
+
 def test_a_created_run_has_nothing_to_undo():
     run = start("trip", {})
     run.cancel("olga", "enough", compensate=True)
