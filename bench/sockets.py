@@ -1,6 +1,6 @@
 """How long until everybody who looks sees a change: many live sockets on one web process.
 
-    python -m bench.sockets [--json] [--sockets 500] [--in-front 50] [--changes 40] [--only sqlite|postgresql]
+    python -m bench.sockets [--json] [--sockets 500] [--in-front 2] [--changes 40] [--only sqlite|postgresql]
 
 A fresh installation, one `uvicorn` process as in production, and real WebSockets from this process: each belongs to one
 of 50 signed-in people of the reviewers' group and watches the inbox, and one approval of its own that is decided later.
@@ -9,9 +9,9 @@ message at one socket. "list" is the name of the inbox, at every socket; "own" i
 those who watch it. Milliseconds.
 
 To be told is not to see: a page in front then reads again what changed, as static/js/live.js does, and so do those of
-these sockets that are `--in-front` (one of each person; the pages that are behind others read when they come to the
-front). "list seen" and "own seen" are the times until the last part that carries that name has arrived. What a browser
-then takes to put it in is not measured.
+these sockets that are `--in-front` (the pages that are behind others read when they come to the front). "list seen" and
+"own seen" are the times until the last part that carries that name has arrived. The site runs with debug on, so that it
+reads its templates anew each time: these two are upper bounds. What a browser then takes to put it in is not measured.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from contextlib import contextmanager
 from bench.steps import ROOT, fresh, run
 
 PEOPLE = 50
+IN_FRONT = 2
 APART_SECONDS = 2.0
 PATIENCE_SECONDS = 30.0
 Heard = asyncio.Queue[tuple[int, str, float]]  # the socket's number, what changed, when it was told
@@ -48,7 +49,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--sockets", type=int, default=500)
-    parser.add_argument("--in-front", type=int, default=PEOPLE)
+    parser.add_argument("--in-front", type=int, default=IN_FRONT)
     parser.add_argument("--changes", type=int, default=40)
     parser.add_argument("--only", choices=("sqlite", "postgresql"))
     parser.add_argument("--inside", help=argparse.SUPPRESS)
