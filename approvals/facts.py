@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any  # payloads are any JSON
 
 from django.utils.translation import gettext as _
@@ -26,6 +26,7 @@ LONG_TEXT = 200
 MANY = 8  # items of a list that are shown without asking
 
 _ORDINARY, _LONG = 2, 3
+_DAY = re.compile(r"\d{4}-\d\d-\d\d\Z", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?\Z")
 
 
@@ -102,7 +103,9 @@ def _fact(path: str, label: str, value: Any, was: Any, name: str = "") -> Fact:
     if isinstance(value, dict) and isinstance(value.get("v"), str) and MARK in value:
         value = value["v"]
     if isinstance(value, str):
-        text = _moment(value) if _MOMENT.match(value) else visible(value)
+        text = (
+            _moment(value) if _MOMENT.match(value) else _day(value) if _DAY.match(value) else visible(value)
+        )
         is_long = len(text) > LONG_TEXT or "\n" in text.strip()
         return Fact(
             visible(label), "long" if is_long else "text", text, path, (), _LONG if is_long else rank, change
@@ -127,6 +130,14 @@ def _moment(text: str) -> str:
     zone = moment.strftime("%z")
     told = dated(moment, "D j M Y, H:i:s" if moment.second else "D j M Y, H:i")
     return f"{told} UTC{zone[:3]}:{zone[3:5]}".replace("UTC+00:00", "UTC") if zone else told
+
+
+def _day(text: str) -> str:
+    """A day likewise."""
+    try:
+        return dated(date.fromisoformat(text), "D j M Y")
+    except ValueError:
+        return text
 
 
 def _plain(value: Any) -> str:

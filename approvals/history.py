@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,9 +9,10 @@ from django.utils.translation import gettext as _
 
 from approvals import mentions, words
 from approvals.forms.values import visible
+from approvals.recorded import reminded
 from approvals.text import respoken
 from runs.models import Checkpoint
-from runs.naming import apart, full_names
+from runs.naming import apart
 from runs.pages.plain import actor
 from runs.pages.words import person_name, status_word
 
@@ -110,10 +110,6 @@ class Seat:
     instead_of: User | None = None
 
 
-_WHO_ACTED = re.compile(
-    r"(?<=: |; )[\w.@+-]+(?= (?:approved|rejected|answered|claimed|released|assigned) this|"
-    r" (?:gave|took) | moved the deadline| has this;)"
-)
 _OUTCOME_OF = {
     words.APPROVE: words.APPROVED,
     words.EDIT: words.APPROVED_WITH_EDITS,
@@ -214,11 +210,6 @@ def notes(approval: Approval, rows: list[Decision | Activity], user: User) -> li
     return found
 
 
-def _renamed(refusal: str) -> str:
-    """A refusal as the trail has it, with people as pages call them."""
-    return _WHO_ACTED.sub(lambda found: full_names([found[0]])[0], refusal)
-
-
 def _note(row: Decision | Activity, user: User) -> Note:
     who = _("You") if row.by_id == user.pk else apart(visible(person_name(row.by))) if row.by else ""
     if hasattr(row, "verdict"):
@@ -263,5 +254,5 @@ def _note(row: Decision | Activity, user: User) -> Note:
     else:
         done = words.DID.get(row.kind)
         said = str(done) % names if done is not None else f"{who} {row.kind}"
-    remark = visible(_renamed(row.text)) if row.kind in (words.LATE, words.REFUSED) else ""
+    remark = visible(reminded(row.text)) if row.kind in (words.LATE, words.REFUSED) else ""
     return Note(_ICONS.get(row.kind, "user"), None, said, row.at, remark)

@@ -20,6 +20,7 @@ from runs.core.codec_tree import MARK
 from runs.core.errors import CodecError
 from runs.errors import Invalid, told
 from runs.registry import check_payload
+from runs.unstorable import fault
 
 if TYPE_CHECKING:
     from runs.models import Run
@@ -67,12 +68,12 @@ def read(tree: Any) -> tuple[Any, str]:
         return value, codec.dumps(value)
     except CodecError as error:
         raise Invalid(
-            told(_("The payload cannot be stored: %(fault)s"), fault=error), {error.path: [error.reason]}
+            told(_("The payload cannot be stored: %(fault)s"), fault=fault(error)),
+            {error.path: [fault(error.reason)]},
         ) from error
     except (TypeError, RecursionError) as error:
-        raise Invalid(
-            _("The payload cannot be read: it is no JSON value, or nested too deeply."), {ROOT: [str(error)]}
-        ) from error
+        said = _("The payload cannot be read: it is no JSON value, or nested too deeply.")
+        raise Invalid(said, {ROOT: [said]}) from error
 
 
 def fitting(request: dict[str, Any], run: Run, value: Any) -> Any:

@@ -11,6 +11,7 @@ from runs.core import codec, rules
 from runs.core.errors import Permanent
 from runs.errors import Invalid, told
 from runs.secrets import guard
+from runs.unstorable import fault
 
 if TYPE_CHECKING:
     from approvals.models import Approval
@@ -63,13 +64,13 @@ def _ask(run: Run, reference: str, text: str, read: Any) -> Any:
     try:
         return read(name, rule(codec.loads(text)))
     except Permanent as error:
-        raise Invalid(str(error), {"$": [str(error)]}) from error
+        raise Invalid(fault(error), {"$": [fault(error)]}) from error
     except Exception as error:  # the author's own code
-        fault = guard().redact(f"{type(error).__name__}: {error}")[:300]
+        raised = guard().redact(f"{type(error).__name__}: {error}")[:300]
         said = told(
             _("The rule %(rule)s of %(graph)s failed on this payload (%(fault)s), so it cannot be approved."),
             rule=name,
             graph=run.graph,
-            fault=fault,
+            fault=raised,
         )
         raise Invalid(said, {"$": [said]}) from error

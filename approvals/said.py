@@ -83,7 +83,8 @@ def listen(
         )
         raise Invalid(fault, {"verdict": [fault]})
     if via not in VIAS:
-        raise Invalid(f"via is one of {', '.join(VIAS)}, not {via!r}.", {"via": ["Unknown."]})
+        fault = told(_("%(given)s: choose one of %(all)s."), given=repr(via), all=", ".join(VIAS))
+        raise Invalid(fault, {"via": [fault]})
     if revision is not None and type(revision) is not int:
         raise Invalid(_("The revision is a whole number."), {"revision": [_("Write a whole number.")]})
     reason = checked_text(reason, "reason")

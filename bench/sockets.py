@@ -2,24 +2,27 @@
 
     python -m bench.sockets [--json] [--sockets 500] [--in-front 2] [--changes 40] [--only sqlite|postgresql]
 
-A fresh installation, one `uvicorn` process as in production, and real WebSockets from this process: each belongs to one
-of 50 signed-in people of the reviewers' group and watches the inbox, and one approval of its own that is decided later.
-Approvals are decided one after another, two seconds apart; a sample is the time from the begin of `decide` to the
-message at one socket. "list" is the name of the inbox, at every socket; "own" is the name of the decided approval, at
-those who watch it. Milliseconds.
+A fresh installation, one `uvicorn` process as in production (debug off, static files collected), and real WebSockets
+from this process: each belongs to one of 50 signed-in people of the reviewers' group, and watches what an opened page
+of one approval names. Approvals are decided one after another, two seconds apart; a sample is the time from the begin
+of `decide` to the message at one socket. "list" is the name of the inbox, at every socket; "own" is the name of the
+decided approval, at those who watch it. "decided" is the part of these times that `decide` took itself. Milliseconds.
 
-To be told is not to see: a page in front then reads again what changed, as static/js/live.js does, and so do those of
-these sockets that are `--in-front` (the pages that are behind others read when they come to the front). "list seen" and
-"own seen" are the times until the last part that carries that name has arrived. The site runs with debug on, so that it
-reads its templates anew each time: these two are upper bounds. What a browser then takes to put it in is not measured.
+To be told is not to see: a page in front then reads again what changed, as static/js/live.js does, from the addresses
+that the page names. At each change `--in-front` of these pages are in front, first those that show the approval which
+is decided (the others read when they come to the front). "list seen" and "own seen" are the times until the last part
+that carries that name has arrived. What a browser then takes to put it in is not measured. The "web process" line says
+how much of one processor a change costs it, everybody's reading included.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import html
 import json
 import os
+import re
 import socket
 import statistics
 import subprocess
@@ -28,6 +31,10 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from websockets.asyncio.client import connect
 
 from bench.steps import ROOT, fresh, run
 
@@ -38,11 +45,10 @@ PATIENCE_SECONDS = 30.0
 Heard = asyncio.Queue[tuple[int, str, float]]  # the socket's number, what changed, when it was told
 AT_ONCE = 25  # sockets that are opened side by side
 GATHER_SECONDS = 0.12  # for so long a page waits before it reads its lists (static/js/live.js)
-KINDS = ("list", "own", "list seen", "own seen")
-PARTS = {
-    "inbox": ("inbox/list/", "inbox/new/", "inbox/count/")
-}  # what carries the name, and where it is read
-PARTS_OF_ONE = ("state", "people", "acts")
+KINDS = ("decided", "list", "own", "list seen", "own seen")
+LIVE = re.compile(r'<[^<>]* id="([^"]+)"[^<>]* data-live="([^"]+)" data-live-url="([^"]+)"([^<>]*)>')
+BRINGS = re.compile(r'data-live-brings="([^"]+)"')
+Parts = dict[str, list[str]]  # the addresses of the parts that carry a name
 
 
 def main() -> None:
@@ -66,6 +72,7 @@ def main() -> None:
         return
     for result in results:
         print("{database}: {sockets} sockets, {in_front} in front, {changes} changes".format(**result))
+        print("  web process: {cpu} ms of a processor for each change".format(**result))
         for name in KINDS:
             if name not in result:
                 continue
@@ -81,7 +88,7 @@ def in_own_process(vendor: str, sockets: int, in_front: int, changes: int) -> di
         environment = fresh(home) | {
             "DURABLEWEB_ALLOWED_HOSTS": "127.0.0.1",
             "DURABLEWEB_HTTPS": "0",
-            "DURABLEWEB_DEBUG": "1",
+            "DURABLEWEB_DEBUG": "0",
         }
         if vendor == "sqlite":
             return run(command, environment)
@@ -99,10 +106,12 @@ def measure(vendor: str, sockets: int, in_front: int, changes: int) -> dict[str,
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0)
+    call_command("collectstatic", verbosity=0, interactive=False)
     sessions, approvals = people(), questions(changes)
-    with serving() as address:
-        times = asyncio.run(watched(address, sessions, approvals, sockets, in_front))
+    with serving() as (address, process):
+        times, cpu = asyncio.run(watched(address, process, sessions, approvals, sockets, in_front))
     said = {"database": vendor, "sockets": sockets, "in_front": in_front, "changes": changes}
+    said["cpu"] = round(cpu / changes * 1000)
     return said | {kind: spread(seconds) for kind, seconds in times.items() if seconds}
 
 
@@ -155,7 +164,8 @@ def questions(count: int) -> list[str]:
 
 
 @contextmanager
-def serving() -> Iterator[str]:
+def serving() -> Iterator[tuple[str, int]]:
+    """Its address, and the id of its process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -163,7 +173,7 @@ def serving() -> Iterator[str]:
     with subprocess.Popen([*command, "--log-level", "warning"], cwd=ROOT, env=dict(os.environ)) as server:
         try:
             until_it_listens(port)
-            yield f"127.0.0.1:{port}"
+            yield f"127.0.0.1:{port}", server.pid
         finally:
             server.terminate()
 
@@ -184,102 +194,124 @@ def until_it_listens(port: int) -> None:
 
 
 async def watched(
-    address: str, sessions: list[str], approvals: list[str], sockets: int, in_front: int
-) -> dict[str, list[float]]:
+    address: str, process: int, sessions: list[str], approvals: list[str], sockets: int, in_front: int
+) -> tuple[dict[str, list[float]], float]:
     """Seconds from each decision to each socket that was to hear of it, and to each page in front that then shows it:
-    of lists, and of the approvals by name."""
+    of lists, and of the approvals by name. And the seconds of a processor that the web process took for all."""
     heard: Heard = asyncio.Queue()
     door = asyncio.Semaphore(AT_ONCE)
-    ready = [asyncio.get_running_loop().create_future() for _ in range(sockets)]
-    readers = [
-        asyncio.create_task(
-            watch(
-                Page(n, address, sessions[n % len(sessions)], approvals[n % len(approvals)], n < in_front),
-                door,
-                ready[n],
-                heard,
-            )
-        )
-        for n in range(sockets)
-    ]
-    await asyncio.gather(*ready)
+    names = [(sessions[n % len(sessions)], approvals[n % len(approvals)]) for n in range(sockets)]
+    pages = [Page(number, address, *whose, heard) for number, whose in enumerate(names)]
+    readers = [asyncio.create_task(page.live(door)) for page in pages]
+    await asyncio.gather(*(page.ready for page in pages))
     times: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    cpu = 0.0
     for place, key in enumerate(approvals):
-        began = time.monotonic()
-        await asyncio.to_thread(decide, key)
         theirs = range(place, sockets, len(approvals))
+        front = sorted(range(sockets), key=lambda number: number not in theirs)[:in_front]
+        for number in front:
+            await pages[number].come_to_front()
         owed = {(number, "list") for number in range(sockets)} | {(number, "own") for number in theirs}
-        owed |= {(number, f"{kind} seen") for number, kind in owed if number < in_front}
-        while owed:
-            number, kind, at = await asyncio.wait_for(heard.get(), PATIENCE_SECONDS)
-            if (number, kind) in owed:
-                owed.remove((number, kind))
-                times[kind].append(at - began)
+        owed |= {(number, f"{kind} seen") for number, kind in owed if number in front}
+        before, began = processor_seconds(process), time.monotonic()
+        await asyncio.to_thread(decide, key)
+        times["decided"].append(time.monotonic() - began)
+        await until_paid(owed, heard, began, times)
         await asyncio.sleep(APART_SECONDS)
+        cpu += processor_seconds(process) - before
+        for number in front:
+            pages[number].is_in_front = False
     for reader in readers:
         reader.cancel()
     await asyncio.gather(*readers, return_exceptions=True)
-    return times
+    return times, cpu
+
+
+async def until_paid(
+    owed: set[tuple[int, str]], heard: Heard, began: float, times: dict[str, list[float]]
+) -> None:
+    while owed:
+        try:
+            number, kind, at = await asyncio.wait_for(heard.get(), PATIENCE_SECONDS)
+        except TimeoutError:
+            raise SystemExit(f"After {PATIENCE_SECONDS} s pages still wait: {sorted(owed)[:20]}") from None
+        if at >= began and (number, kind) in owed:
+            owed.remove((number, kind))
+            times[kind].append(at - began)
+
+
+def processor_seconds(process: int) -> float:
+    """What that process has used so far, its own work and the system's for it."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Page:
     """One open page: `own` is the approval that it shows; one in front reads again what it is told of."""
 
-    def __init__(self, number: int, address: str, session: str, own: str, is_in_front: bool) -> None:
-        self.number, self.address, self.session, self.own = number, address, session, own
-        self.is_in_front = is_in_front
-        self.stirred = {name: asyncio.Event() for name in self.parts}
+    def __init__(self, number: int, address: str, session: str, own: str, heard: Heard) -> None:
+        self.number, self.address, self.session, self.own, self.heard = number, address, session, own, heard
+        self.is_in_front = False
+        self.ready = asyncio.get_running_loop().create_future()
+        self.parts: Parts = {}
+        self.reading: dict[str, asyncio.Task[None]] = {}
+        self.client: httpx.AsyncClient | None = None
 
-    @property
-    def parts(self) -> dict[str, tuple[str, ...]]:
-        """What carries each name, by its path."""
-        mine = tuple(f"approvals/{self.own}/parts/{part}/" for part in PARTS_OF_ONE)
-        return {**PARTS, f"approval:{self.own}": mine}
+    async def live(self, door: asyncio.Semaphore) -> None:
+        """Its socket: it says what it watches, and tells `heard` each name that changed, with the time."""
+        async with door:
+            socket = await connect(
+                f"ws://{self.address}/live/",
+                origin=f"http://{self.address}",
+                additional_headers={"Cookie": f"sessionid={self.session}"},
+                open_timeout=PATIENCE_SECONDS,
+            )
+            await socket.send(json.dumps({"watch": ["inbox", f"approval:{self.own}"], "age": 0}))
+            await socket.recv()
+        self.ready.set_result(None)
+        async with socket, asyncio.TaskGroup() as tasks:
+            async for message in socket:
+                at = time.monotonic()
+                for name in json.loads(message)["changed"]:
+                    kind = "list" if name == "inbox" else "own"
+                    self.heard.put_nowait((self.number, kind, at))
+                    if self.is_in_front:
+                        before = self.reading.get(name)
+                        self.reading[name] = tasks.create_task(self.read(name, f"{kind} seen", before))
 
-    def kind(self, name: str) -> str:
-        return "list" if name == "inbox" else "own"
+    async def come_to_front(self) -> None:
+        """The whole page is opened, as it had to be, and says where its parts are read."""
+        if self.client is None:
+            self.client = httpx.AsyncClient(
+                base_url=f"http://{self.address}",
+                headers={"Cookie": f"sessionid={self.session}"},
+                timeout=PATIENCE_SECONDS,
+                trust_env=False,
+            )
+        answer = (await self.client.get(f"/approvals/{self.own}/")).raise_for_status()
+        found = LIVE.findall(answer.text)
+        brought = {each for *_part, more in found for ids in BRINGS.findall(more) for each in ids.split()}
+        self.parts = {}
+        for part, names, url, _more in found:
+            for name in names.split():
+                if part not in brought:
+                    self.parts.setdefault(name, []).append(html.unescape(url))
+        self.is_in_front = True
 
-    async def read(self, name: str, heard: Heard) -> None:
-        """Whatever changes meanwhile is read after this: no part is read twice at a time."""
-        import httpx
+    async def read(self, name: str, kind: str, before: asyncio.Task[None] | None) -> None:
+        """No part is read twice at a time."""
+        if before is not None:
+            await before
+        if name == "inbox":
+            await asyncio.sleep(GATHER_SECONDS)
+        answers = await asyncio.gather(*(self.get(url) for url in self.parts[name]))
+        for answer in answers:
+            answer.raise_for_status()
+        self.heard.put_nowait((self.number, kind, time.monotonic()))
 
-        headers = {"Cookie": f"sessionid={self.session}", "HX-Request": "true"}
-        async with httpx.AsyncClient(
-            base_url=f"http://{self.address}", headers=headers, timeout=PATIENCE_SECONDS, trust_env=False
-        ) as client:
-            while True:
-                await self.stirred[name].wait()
-                if name == "inbox":
-                    await asyncio.sleep(GATHER_SECONDS)
-                self.stirred[name].clear()
-                answers = await asyncio.gather(*(client.get(f"/{path}") for path in self.parts[name]))
-                for answer in answers:
-                    answer.raise_for_status()
-                heard.put_nowait((self.number, f"{self.kind(name)} seen", time.monotonic()))
-
-
-async def watch(page: Page, door: asyncio.Semaphore, ready: asyncio.Future[None], heard: Heard) -> None:
-    """One page's socket: it says what it watches, and tells `heard` each name that changed, with the time."""
-    from websockets.asyncio.client import connect
-
-    async with door:
-        socket = await connect(
-            f"ws://{page.address}/live/",
-            origin=f"http://{page.address}",
-            additional_headers={"Cookie": f"sessionid={page.session}"},
-            open_timeout=PATIENCE_SECONDS,
-        )
-        await socket.send(json.dumps({"watch": list(page.parts), "age": 0}))
-        await socket.recv()
-    ready.set_result(None)
-    async with socket, asyncio.TaskGroup() as tasks:
-        if page.is_in_front:
-            for name in page.parts:
-                tasks.create_task(page.read(name, heard))
-        async for message in socket:
-            for name in json.loads(message)["changed"]:
-                heard.put_nowait((page.number, page.kind(name), time.monotonic()))
-                page.stirred[name].set()
+    async def get(self, url: str) -> httpx.Response:
+        assert self.client is not None
+        return await self.client.get(url, headers={"HX-Request": "true"})
 
 
 def decide(key: str) -> None:

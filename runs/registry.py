@@ -11,6 +11,8 @@ from inspect import isfunction
 from typing import Any  # payloads are any JSON
 
 from django.apps import apps
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 from pydantic import ValidationError
 
 from runs.agent import Agent
@@ -20,8 +22,9 @@ from runs.core.errors import GraphError, Permanent
 from runs.core.graph import Graph
 from runs.core.rules import Rule
 from runs.core.tool import Tool
-from runs.errors import Invalid, Missing
+from runs.errors import Invalid, Missing, told
 from runs.secrets import guard
+from runs.unstorable import fault
 
 log = logging.getLogger(__name__)
 
@@ -79,12 +82,14 @@ def get(name: str, version: int | None = None) -> Graph:
     """The graph of that version, or its newest. Raises Missing naming what there is."""
     versions = {graph.version: graph for graph in _graphs.values() if graph.name == name}
     if not versions:
-        known = ", ".join(sorted({graph.name for graph in _graphs.values()})) or "none"
-        raise Missing(f"There is no graph {name!r}. Known graphs: {known}.")
+        known = ", ".join(sorted({graph.name for graph in _graphs.values()})) or _("none")
+        said = _("There is no graph %(graph)s. Known graphs: %(known)s.")
+        raise Missing(told(said, graph=repr(name), known=known))
     if version is None:
         return versions[max(versions)]
     if version not in versions:
-        raise Missing(f"Graph {name!r} has no version {version} here; it has {sorted(versions)}.")
+        said = _("Graph %(graph)s has no version %(version)s here; it has %(known)s.")
+        raise Missing(told(said, graph=repr(name), version=version, known=sorted(versions)))
     return versions[version]
 
 
@@ -109,20 +114,21 @@ def check_payload(run: Any, request: dict[str, Any], payload: Any) -> Any:
     if made is None:
         return payload
     if not isinstance(payload, dict):
-        raise Invalid(f"The arguments of {made.name} are an object, not {type(payload).__name__}.")
+        said = _("The arguments of %(tool)s are an object, not %(kind)s.")
+        raise Invalid(told(said, tool=made.name, kind=type(payload).__name__))
     try:
         return made.rebind(payload).arguments
     except Permanent as error:
-        raise Invalid(str(error), _by_path(error)) from error
+        raise Invalid(fault(error), _by_path(error)) from error
 
 
-def _by_path(error: Permanent) -> dict[str, list[str]]:
+def _by_path(error: Permanent) -> dict[str, list[Promise]]:
     """What is wrong with each argument, where pydantic has said it."""
     if not isinstance(error.__cause__, ValidationError):
-        return {"$": [str(error)]}
-    wrong: dict[str, list[str]] = {}
+        return {"$": [fault(error)]}
+    wrong: dict[str, list[Promise]] = {}
     for problem in error.__cause__.errors():
-        wrong.setdefault(path_text("$", list(problem["loc"])), []).append(problem["msg"])
+        wrong.setdefault(path_text("$", list(problem["loc"])), []).append(fault(problem["msg"]))
     return wrong
 
 
@@ -132,7 +138,7 @@ def rule(name: str, version: int, reference: str) -> Rule | None:
     Only among functions of modules that the graph itself reaches: a row names it, and a row is no reason to call
     whatever there is.
     """
-    module, _, path = reference.partition(":")
+    module, _colon, path = reference.partition(":")
     if module not in _modules_of.get((name, version), ()):
         return None
     found: Any = sys.modules.get(module)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from django.contrib.auth import get_user_model
 from django.db import transaction
 
 from approvals.models.notice import Notice, NoticeWish
@@ -58,16 +59,19 @@ def gather(lead: Notice) -> bool:
 
 @transaction.atomic
 def _gather(lead: Notice) -> bool:
-    # Two that were held for one person may be taken at the same moment; one of them waits here for the other.
-    NoticeWish.objects.select_for_update().filter(person=lead.person_id).first()
+    # Two that were held for one person may be taken at the same moment; one of them waits here for the other. A person
+    # need not have wishes, so it is the person's own row.
+    get_user_model().objects.select_for_update(no_key=True).filter(pk=lead.person_id).first()
     # Who drops it meanwhile, decided or erased, waits, and then releases what is put into its mail here.
     its_own = Notice.objects.select_for_update().filter(pk=lead.pk, status=words.WAITING, tries=lead.tries)
     if its_own.first() is None:
         return False
     if lead.tries:
         return True
+    # What somebody is just dropping goes into no mail: waiting for it while `lead` is locked could be a deadlock.
     others = (
-        Notice.objects.filter(
+        Notice.objects.select_for_update(skip_locked=True, of=("self",))
+        .filter(
             person=lead.person_id, channel=words.MAIL, status=words.WAITING, held=True, tries=0, bundled=None
         )
         .exclude(pk=lead.pk)

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest
 
+ALL = "all"  # state, people and acts in one answer
 PARTS = {
+    ALL: "approvals/_parts.html",
     "state": "approvals/_state.html",
     "people": "approvals/_people.html",
     "acts": "approvals/_action_bar.html",
@@ -46,18 +48,19 @@ def approval(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def part(request: HttpRequest, pk: uuid.UUID, part: str) -> HttpResponse:
-    """One live part of the page, as the page itself includes it."""
+    """One live part of the page, as the page itself includes it; or all that change together, read once for all."""
     if part not in PARTS:
         raise Http404(f"There is no part {part!r}.")
     page = ApprovalPage(fetch(request.user, pk), request.user)
     page.proof = proof_of(request)
-    if part == "acts":
+    has_acts = part in (ALL, "acts")
+    if has_acts:
         take_up(page)
     if request.GET.get("seen", "").isdecimal():
         page.seen_revision = int(request.GET["seen"][:9])
     listing = Listing.of(request.user, request.GET, page.now)
     context = {"page": page, "approval": page.approval, "now": page.now, "listing": listing}
-    if part == "acts":
+    if has_acts:
         context["place"] = Standing.of(page.approval, listing)
     return render(request, PARTS[part], context)
 

@@ -37,9 +37,11 @@ def inbox(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def rows(request: HttpRequest) -> HttpResponse:
+    """The list; with `beside` in one answer with what changes when it does."""
     listing = Listing.of(request.user, request.GET, open_id=_open_id(request))
     context = {"listing": listing, "numbers": Numbers(listing), "now": listing.now}
-    return render(request, "approvals/_list.html", context)
+    name = "approvals/_list_and_beside.html" if "beside" in request.GET else "approvals/_list.html"
+    return render(request, name, context)
 
 
 @require_safe

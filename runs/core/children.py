@@ -158,6 +158,11 @@ class Children(Asking):
         held = yield partial(self.ledger.holder, resolve(key, self.ledger.run_id))
         if held is not None and not held[1].past:
             run_id, entry = held
+            if run_id == self.ledger.run_id and entry.status == CANCELLED:
+                raise Permanent(
+                    f"key {key!r} is of children that were cancelled in step {entry.step}: a retry takes them up, a "
+                    "move leaves them behind"
+                )
             where = f"in step {entry.step}" if run_id == self.ledger.run_id else f"by run {run_id}"
             raise Permanent(f"key {key!r} was used {where} for {entry.name}; use another key")
 

@@ -12,6 +12,9 @@ from runs.core.words import is_storable
 COMPENSATES = "compensate:"  # begins the key of a compensation: compensate:<step>:<key>
 KEY_LENGTH = 160  # leaves room for what is added: "?", "!", "~2", ":r2"
 AGAIN = re.compile(r"(.+):r([2-9]|[1-9][0-9]{1,8})", re.DOTALL)  # a call that is asked again after a repair
+ANEW = re.compile(
+    r"(.+)(?::r|~|\?)([2-9]|[1-9][0-9]{1,8})", re.DOTALL
+)  # whatever is asked again: its first key
 
 
 class Keys:
@@ -20,7 +23,9 @@ class Keys:
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
         self.explicit: set[str] = set()
-        self.bases: set[str] = set()  # keys that must not be asked for beside those, which end in :r2
+        self.bases: set[str] = (
+            set()
+        )  # keys that must not be asked for beside those, which end in :r2, ~2 or ?2
 
     def of_call(self, call: Call, key: str | None) -> str:
         """Name, eight hex digits of the arguments' digest, count among equals; or the author's own key."""
@@ -32,11 +37,9 @@ class Keys:
         _check(key, what)
         if key in self.explicit:
             raise Permanent(f"{what} {key!r} was asked twice in one execution; each needs its own")
-        found = AGAIN.fullmatch(key)
+        found = ANEW.fullmatch(key)
         if found and found[1] in self.explicit or key in self.bases:
-            raise Permanent(
-                f"{what} {key!r}: what a call is asked again as after a repair ends like this; use another"
-            )
+            raise Permanent(f"{what} {key!r}: what is asked again ends like this (:r2, ~2, ?2); use another")
         self.explicit.add(key)
         if found:
             self.bases.add(found[1])

@@ -54,8 +54,8 @@ def _refuse_under_a_fork(run: Run) -> None:
         rows = Run.objects.filter(origin__in=forks).order_by("created_at")
         if found := rows.live().first():
             said = _(
-                "Run %(fork)s is a fork of run %(run)s and goes on with what this would undo. Cancel it first, or cancel "
-                "run %(run)s without undoing."
+                "Run %(fork)s is a fork of run %(run)s and goes on with what this would undo. Cancel it first, or "
+                "cancel run %(run)s without undoing."
             )
             raise Conflict(told(said, fork=found.short_id, run=run.short_id))
         forks = list(rows.values_list("pk", flat=True))

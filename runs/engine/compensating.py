@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any  # column values
 
+from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from runs import registry
@@ -82,7 +83,7 @@ def begin(run: Run, now: datetime, ending: str, actor: str, reason: str, **chang
     return checkpoint
 
 
-def refuse_repair(run: Run, verb: str) -> None:
+def refuse_repair(run: Run, verb: str | Promise) -> None:
     """The rule for whatever would let a run go on from where it stands. Raises Conflict once a compensation has begun.
 
     Some of what its steps did is undone then, so no step may build on it; a fork begins with keys of its own.

@@ -22,7 +22,9 @@ LEFT_OUT = {
     "compensates",
     "copied_from",
 }
-ASKED_ANEW = re.compile(r"(.+)([~?])\d+", re.DOTALL)
+ASKED_ANEW = re.compile(
+    r"(.+)([~?])\d+", re.DOTALL
+)  # if the first one is there too: else an author called it so
 
 
 def copies_of(origin: Run, made: Run, entries: list[LedgerEntry]) -> list[LedgerEntry]:
@@ -32,13 +34,14 @@ def copies_of(origin: Run, made: Run, entries: list[LedgerEntry]) -> list[Ledger
     """
     entries = [entry for entry in entries if entry.compensates_id is None]
     done = [entry for entry in entries if entry.status == DONE and entry.kind != INTERRUPT]
-    copies, counted = [], Counter[tuple[str, str]]()
+    copies, counted, keys = [], Counter[tuple[str, str]](), {entry.key for entry in entries}
     for entry in entries:
         if entry not in done and not (_may_stand(entry) and _something_stands_on(entry, done)):
             continue
         key = entry.key
         if entry.kind != EFFECT:
             anew = ASKED_ANEW.fullmatch(key)
+            anew = anew if anew and anew[1] + anew[2].rstrip("~") in keys else None
             base, mark = (
                 (anew[1], anew[2]) if anew else (key.removesuffix("?"), "?" if key.endswith("?") else "~")
             )
@@ -59,9 +62,14 @@ def _may_stand(entry: LedgerEntry) -> bool:
 
 
 def _something_stands_on(entry: LedgerEntry, done: list[LedgerEntry]) -> bool:
-    """Whether the node may have gone its way after this answer: it stands beside what was done there."""
-    at = entry.taken_at or entry.answered_at
-    return any(other.opened_at >= at and (other.write or other.kind in (SIGNAL, CHILD)) for other in done)
+    """Whether the node may have gone its way after this answer: it stands beside what was done there.
+
+    Upon what it has not taken it has done nothing; a decision can be undone until then.
+    """
+    at = entry.taken_at if entry.kind == INTERRUPT else entry.taken_at or entry.answered_at
+    return at is not None and any(
+        other.opened_at >= at and (other.write or other.kind in (SIGNAL, CHILD)) for other in done
+    )
 
 
 def _copy(origin: Run, made: Run, entry: LedgerEntry, key: str) -> LedgerEntry:

@@ -58,6 +58,7 @@ class Drive:
     inside_node: bool = False
     node_since: float = 0.0
     compensating: Compensating | None = None
+    tasks: set[asyncio.Task[Any]] = field(default_factory=set)  # in which the node asks what it asks
 
     def run(self) -> Outcome | None:
         """Drive in this thread. Returns the outcome that ended the drive, None if the run was handed back."""
@@ -88,8 +89,9 @@ class Drive:
                 if self.lease.ending:
                     questions, outcome = None, await self._compensate_async(rows)
                 else:
+                    self.tasks.clear()
                     questions, node_run = await in_thread(
-                        partial(self._begin, AsyncRun, partial(do_async, rows))
+                        partial(self._begin, AsyncRun, partial(self._do_async, rows))
                     )
                     outcome = await self._execute_async(questions, node_run, rows)
                 if (ended := await in_thread(partial(self._settle, outcome, questions))) is not None:
@@ -154,7 +156,7 @@ class Drive:
         self._enter()
         try:
             if node.is_async:
-                returned = await asyncio.wait_for(node.fn(face, self.state), node.limit.total_seconds())
+                returned = await asyncio.wait_for(self._ended(face), node.limit.total_seconds())
             else:
                 plain = NodeRun(questions, do_now)
                 returned = await loop.run_in_executor(None, and_part, partial(node.fn, plain, self.state))
@@ -163,6 +165,17 @@ class Drive:
         finally:
             self._exit()
         return conclude(self.lease.graph, node, questions, self.state, returned)
+
+    async def _ended(self, face: NodeRun) -> Any:
+        """Who cancels a task need not wait for it: it ends at the loop's next turn, or after a commit under way."""
+        returned = await self.node.fn(face, self.state)
+        while ending := [task for task in self.tasks if task.cancelling() and not task.done()]:
+            await asyncio.wait(ending)
+        return returned
+
+    async def _do_async(self, rows: ThreadPoolExecutor, command: Command) -> Any:
+        self.tasks.add(asyncio.current_task())
+        return await do_async(rows, command)
 
     # -- or, in place of nodes, what undoes the run's writes
 

@@ -31,6 +31,7 @@ from runs.models.checkpoint import Checkpoint
 from runs.models.entry import CHILD, DONE, EFFECT, IN_DOUBT, OPEN, LedgerEntry
 from runs.models.run import Run
 from runs.models.tombstone import Tombstone
+from runs.unstorable import fault
 
 SENT = (DONE, IN_DOUBT, COMPENSATED)
 
@@ -227,7 +228,7 @@ def _body(origin: Run, made: Run, place: Place) -> str:
         tree = StoredState.load(origin.pk, place.seq).tree
     except DurableError as error:
         said = _("The state at checkpoint %(seq)s of run %(run)s cannot be read: %(error)s")
-        raise Conflict(told(said, seq=place.seq, run=origin.short_id, error=error)) from error
+        raise Conflict(told(said, seq=place.seq, run=origin.short_id, error=fault(error))) from error
     body = first_body(made, tree)
     blobs.share(origin.pk, made.pk, body)
     return body

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from runs import registry
 from runs.core.graph import Graph
 from runs.engine.versions import Pair, migratable
-from runs.errors import told
+from runs.errors import in_turn, told
 from runs.models.run import Run
 from runs.models.statuses import WAITING
 from runs.models.worker import GraphVersion, Worker
@@ -87,5 +87,8 @@ def reason(name: str, version: int, changed: set[Pair]) -> Held:
                 version=version,
             ),
         )
-    broken = "; ".join(f"{module} cannot be imported ({error})" for module, error in registry.broken.items())
-    return Held(NEEDS_DEPLOY, broken or told(_("no code here declares %(graph)s"), graph=name))
+    said = _("%(module)s cannot be imported (%(error)s)")
+    broken = [told(said, module=module, error=error) for module, error in registry.broken.items()]
+    return Held(
+        NEEDS_DEPLOY, in_turn(broken) if broken else told(_("no code here declares %(graph)s"), graph=name)
+    )

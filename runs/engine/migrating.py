@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any  # column values
 
 from django.db import transaction
+from django.utils.translation import gettext_lazy as _
 
 from runs import registry
 from runs.core import migration
@@ -34,7 +35,7 @@ from runs.engine.starting import remember
 from runs.engine.state import Change, StoredState
 from runs.engine.transition import move
 from runs.engine.versions import servable, targets
-from runs.errors import Conflict
+from runs.errors import Conflict, status, told
 from runs.models import statuses
 from runs.models.checkpoint import Checkpoint
 from runs.models.entry import LedgerEntry
@@ -95,16 +96,18 @@ def bring_over(lease: Lease, rows: list[LedgerEntry]) -> list[LedgerEntry]:
 
 def migrate(run_id: uuid.UUID, by: str, reason: str) -> Checkpoint:
     """The verb behind Run.migrate; `reason` is checked. Raises Conflict saying what stands against it."""
-    for _ in range(TRIES):
+    for _again in range(TRIES):
         run = Run.objects.get(pk=run_id)
         if run.status not in statuses.LIVE:
-            raise Conflict(f"Run {run.short_id} is {run.status}; only a live run can be migrated.")
-        compensating.refuse_repair(run, "migrated")
+            said = _("Run %(run)s is %(status)s; only a live run can be migrated.")
+            raise Conflict(told(said, run=run.short_id, status=status(run.status)))
+        compensating.refuse_repair(run, _("migrated"))
         graph = _target(run)
         change, node = _worked_out(run, graph)
         if (checkpoint := _unheld(run, graph, node, change, by, reason)) is not None:
             return checkpoint
-    raise Conflict(f"Run {run.short_id} goes on too fast to be migrated now; try again when it waits.")
+    said = _("Run %(run)s goes on too fast to be migrated now; try again when it waits.")
+    raise Conflict(told(said, run=run.short_id))
 
 
 def _target(run: Run) -> Graph:
@@ -114,7 +117,8 @@ def _target(run: Run) -> Graph:
     if graph is None:
         why = "; ".join(f"{name}: {words}" for name, words in refused.items() if name.startswith(run.graph))
         more = f" ({why})" if why else ""
-        raise Conflict(f"Nothing here migrates {run.graph!r} from version {run.version}{more}.")
+        said = _("Nothing here migrates %(graph)s from version %(version)s%(more)s.")
+        raise Conflict(told(said, graph=repr(run.graph), version=run.version, more=more))
     return graph
 
 
@@ -128,7 +132,8 @@ def _worked_out(run: Run, graph: Graph) -> tuple[Change, str]:
     except Exception as error:
         way = migration.route(graph, run.version)
         words = guard().redact(evidence(error))
-        raise Conflict(f"Run {run.short_id} cannot be migrated (version {way}): {words}") from error
+        said = _("Run %(run)s cannot be migrated (version %(way)s): %(error)s")
+        raise Conflict(told(said, run=run.short_id, way=way, error=words)) from error
 
 
 def _unheld(seen: Run, graph: Graph, node: str, change: Change, by: str, reason: str) -> Checkpoint | None:
@@ -140,10 +145,11 @@ def _unheld(seen: Run, graph: Graph, node: str, change: Change, by: str, reason:
         entries = LedgerEntry.objects.filter(run=run, step=run.step + 1, kind=EFFECT, write=True)
         unsettled = [entry.key for entry in entries if _is_unsettled(entry)]
         if unsettled and node != run.node:
-            raise Conflict(
-                f"Run {run.short_id} would leave {run.node!r}, and what became of {', '.join(unsettled)} is not "
-                "known; that must be settled first."
+            said = _(
+                "Run %(run)s would leave %(node)s, and what became of %(keys)s is not known; that must be settled "
+                "first."
             )
+            raise Conflict(told(said, run=run.short_id, node=repr(run.node), keys=", ".join(unsettled)))
         free = {"status": statuses.RUNNING, "leased_by": None, "alone": False, "wake_at": now}
         checkpoint = _carry(run, graph, node, change, now, actor=by, reason=reason, **free)
         announce()

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any  # states are the author's
 
 from django.db import transaction
+from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from runs import registry
@@ -33,6 +34,7 @@ from runs.models.entry import LedgerEntry
 from runs.models.repairs import UNCHANGED
 from runs.models.run import Run
 from runs.secrets import guard, refuse_in
+from runs.unstorable import fault
 
 RETRY, SKIP, MOVE = "retry", "skip", "move"
 TRIES = 3  # while others settle what the run has left
@@ -172,13 +174,14 @@ def _body(run: Run, graph: Graph | None, wanted: Repair) -> tuple[str, bool]:
             return durably(lambda: StoredState(run.pk).begin(tree)), True
         change = durably(lambda: stored.change(tree))
     except CodecError as error:
-        said = told(_("The state does not fit graph %(graph)s: %(error)s"), graph=run.graph, error=error)
-        raise Invalid(said, {error.path: [error.reason]}) from error
+        raise Invalid(_unfit(run, error), {error.path: [fault(error.reason)]}) from error
     except DurableError as error:
-        raise Invalid(
-            told(_("The state does not fit graph %(graph)s: %(error)s"), graph=run.graph, error=error)
-        ) from error
+        raise Invalid(_unfit(run, error)) from error
     return change.text, change.snapshot
+
+
+def _unfit(run: Run, error: DurableError) -> Promise:
+    return told(_("The state does not fit graph %(graph)s: %(error)s"), graph=run.graph, error=fault(error))
 
 
 # -- the commit

@@ -27,6 +27,7 @@ from runs.models.run import LONGEST_LANE, PRIORITIES, Run
 from runs.models.tombstone import Tombstone
 from runs.models.worker import GraphVersion
 from runs.secrets import guard, refuse, refuse_in
+from runs.unstorable import fault
 
 KEY_LENGTH = 200
 
@@ -192,14 +193,14 @@ def _first_state(graph: Graph, given: Any) -> Any:
             refuse_in(tree)
         graph.restore(tree)
     except CodecError as error:
-        raise Invalid(_of_graph(graph.name, error), {error.path: [error.reason]}) from error
+        raise Invalid(_of_graph(graph.name, error), {error.path: [fault(error.reason)]}) from error
     except DurableError as error:
         raise Invalid(_of_graph(graph.name, error)) from error
     return tree
 
 
 def _of_graph(name: str, error: DurableError) -> Promise:
-    return told(_("Graph %(name)s: %(error)s"), name=name, error=error)
+    return told(_("Graph %(name)s: %(error)s"), name=name, error=fault(error))
 
 
 def first_body(run: Run, tree: Any) -> str:
@@ -208,7 +209,7 @@ def first_body(run: Run, tree: Any) -> str:
     try:
         return state.begin(tree)
     except CodecError as error:
-        raise Invalid(_of_graph(run.graph, error), {error.path: [error.reason]}) from error
+        raise Invalid(_of_graph(run.graph, error), {error.path: [fault(error.reason)]}) from error
 
 
 def _labels(labels: dict[str, str] | None) -> str:

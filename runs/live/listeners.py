@@ -6,7 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from functools import partial
 from typing import Protocol, TypeVar
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-LOOK_SECONDS = 0.25
+LOOK_SECONDS = 0.1
 FIRST_LOOK_SECONDS = 2.0
 LONGEST_PAUSE_SECONDS = 30.0  # between two looks into a database that does not answer
 REMEMBERED_SECONDS = 120.0
@@ -32,8 +32,9 @@ MOST_REMEMBERED = 20_000  # things, over all looks
 
 
 class Listener(Protocol):
-    def hear(self, changed: Changed, audiences: Mapping[str, Audience]) -> None:
-        """Called in the event loop; must not wait. `audiences`: who sees any of it, by the word of its subject."""
+    def hear(self, names: Set[str], audiences: Mapping[str, Audience]) -> None:
+        """Called in the event loop; must not wait. `names`: of each thing that changed. `audiences`: who sees any of
+        it, by the word of its subject."""
 
 
 class Listeners:
@@ -103,13 +104,15 @@ class Listeners:
         self._looked.set()
         if changed:
             self.memory.add(self.looked_at, changed)
+            names = watching.names(changed)
             for listener in tuple(self.joined):
-                listener.hear(changed, audiences)
+                listener.hear(names, audiences)
 
     async def _rest(self, seconds: float) -> None:
         """Until the next look, or until the last socket has left."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._stirred.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._stirred.wait()
 
 
 class Memory:
@@ -144,7 +147,7 @@ listeners = Listeners()
 
 def _look_for_all(tail: Tail) -> tuple[Changed, dict[str, Audience]]:
     """What changed, and who sees it: read once for all sockets."""
-    changed = tail.look()
+    changed = tail.look_if_stirred()
     try:
         return changed, watching.audiences(changed)
     except (DatabaseError, InterfaceError):  # the tail has moved on: better too many are told than too few

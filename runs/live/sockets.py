@@ -13,7 +13,7 @@ import json
 import logging
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple  # Any: what channels passes on
@@ -25,7 +25,6 @@ from runs.audience import Audience, Onlooker
 from runs.engine import clock
 from runs.live import watching
 from runs.live.listeners import listeners
-from runs.live.watching import Changed
 
 log = logging.getLogger(__name__)
 
@@ -105,10 +104,10 @@ class LiveSocket(AsyncJsonWebsocketConsumer):
             await asyncio.wait({telling})
             await listeners.leave(self)
 
-    def hear(self, changed: Changed, audiences: Mapping[str, Audience]) -> None:
+    def hear(self, names: Set[str], audiences: Mapping[str, Audience]) -> None:
+        self.named |= self.watched & names
         for subject in watching.subjects():
-            keys, audience = changed.get(subject.word, ()), audiences.get(subject.word)
-            self.named |= self.watched.intersection(map(subject.name, keys))
+            audience = audiences.get(subject.word)
             if audience and subject.plural in self.watched and self.onlooker.is_in(audience):
                 self.named.add(subject.plural)
         if self.named:
@@ -124,7 +123,7 @@ class LiveSocket(AsyncJsonWebsocketConsumer):
             self.named |= self.watched
         else:
             lists = await listeners.ask(partial(watching.sees_any, self.user, changed))
-            self.hear(changed, {})
+            self.hear(watching.names(changed), {})
             self.named |= lists & self.watched
         self.owes_answer = True
         self.stirred.set()
@@ -154,7 +153,8 @@ class LiveSocket(AsyncJsonWebsocketConsumer):
 
     async def _stirred_within(self, seconds: float) -> bool:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.stirred.wait(), max(seconds, PAUSE_SECONDS))
+            async with asyncio.timeout(max(seconds, PAUSE_SECONDS)):
+                await self.stirred.wait()  # not wait_for, which makes a task each time
         return self.stirred.is_set()
 
     async def _may_go_on(self, renew: bool) -> bool:

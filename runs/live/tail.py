@@ -39,6 +39,7 @@ _sources: list[Source] = [
 
 
 MOST_TEXTS = 2_000  # under way at a time
+Mark = tuple[object, object]  # the connection, and what it says of the commits so far
 Texts = dict[uuid.UUID, list[Row]]  # of each run, what tells one look from the next
 
 
@@ -56,6 +57,17 @@ class Tail:
         self.last_rows: dict[type[models.Model], Row] = {}
         self.texts: Texts = {}
         self.has_more = False
+        self.mark: Mark | None = None
+
+    def look_if_stirred(self) -> Changed:
+        """As `look`, but where nothing at all was committed since the last one, one statement that reads no table."""
+        mark = _mark()
+        if mark == self.mark and not self.has_more:
+            return {}
+        self.mark = None  # a look that fails has seen nothing
+        changed = self.look()
+        self.mark = mark
+        return changed
 
     def look(self) -> Changed:
         """Of which things rows were added since the last look. The first one only finds the ends."""
@@ -104,6 +116,18 @@ class Tail:
         if rows:
             self.last_rows[source.table] = rows[-1]
         return seen
+
+
+def _mark() -> Mark:
+    """Twice the same means that nothing was committed between: SQLite counts, for each connection, the commits of the
+    others; PostgreSQL names the transactions that a statement sees."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_current_snapshot()::text"
+            if connection.vendor == "postgresql"
+            else "PRAGMA data_version"
+        )
+        return connection.connection, cursor.fetchone()[0]
 
 
 def _texts() -> Texts:

@@ -55,6 +55,11 @@ def subjects() -> Collection[Subject]:
     return _subjects.values()
 
 
+def names(changed: Changed) -> set[str]:
+    """Those of the things, not of the lists that they are in."""
+    return {_subjects[word].name(key) for word, keys in changed.items() for key in keys}
+
+
 def may_watch(user: User, names: Collection[str]) -> set[str]:
     """Those of `names` that this person may watch. What is not theirs and what is not there are left out alike."""
     allowed = {subject.plural for subject in subjects() if subject.plural} & set(names)

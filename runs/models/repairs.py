@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from django.utils.functional import Promise
 
     from runs.models.checkpoint import Checkpoint
+    from runs.models.entry import LedgerEntry
     from runs.models.run import Run
 
 LONGEST_REASON = 10_000
@@ -65,6 +66,22 @@ class Repairs:
         self.refresh_from_db()
         return checkpoint
 
+    def settle(
+        self, by: str, key: str, outcome: str, reason: str, result: Any = None, step: int | None = None
+    ) -> LedgerEntry:
+        """Say what became of the effect that an ended run has in doubt under `key`; a live one asks its operators.
+
+        `outcome`: happened (with its `result`), not_happened, or give_up: a repair asks the last two anew. `step` where
+        the key is in doubt in several. Raises Missing, Conflict for a live run, TooEarly while the call may be under
+        way, Invalid for a result that cannot be stored.
+        """
+        from runs.engine import settling
+
+        refuse_unfit(reason, _("Say how you know what became of it."))
+        entry = settling.settle_of_ended(self.pk, by, key, outcome, reason, result, step)
+        self.refresh_from_db()
+        return entry
+
     def fork(self, by: str, reason: str, seq: int | None = None) -> Run:
         """A new run that begins with the state at a checkpoint of this one (the latest by default), at its next node.
 
@@ -98,5 +115,5 @@ def refuse_unfit(reason: str, wanted: str | Promise) -> None:
             count=len(reason),
             most=LONGEST_REASON,
         )
-        raise Invalid(f"reason: {said}", {"reason": [said]})
+        raise Invalid(told("reason: %(fault)s", fault=said), {"reason": [said]})
     secrets.refuse(reason, "reason")

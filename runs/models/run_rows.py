@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from django.db import models
 from django.db.models import CharField, Value
 from django.db.models.functions import Cast, Replace
+from django.utils.translation import gettext_lazy as _
 
 from runs.engine import clock
-from runs.errors import Conflict, Missing
+from runs.errors import Conflict, Missing, told
 from runs.models.statuses import FAILED, LIVE
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
     from runs.models.run import Run
+
+_NO_RUN = _("There is no run %(run)s.")
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -33,7 +36,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         try:
             run = self.select_for_update(of=("self",)).get(pk=run_id)
         except self.model.DoesNotExist:
-            raise Missing(f"There is no run {run_id}.") from None
+            raise Missing(told(_NO_RUN, run=run_id)) from None
         return run, clock.now()
 
     def lock_with_family(self, run_id: uuid.UUID) -> tuple[Run, datetime]:
@@ -56,16 +59,16 @@ class RunQuerySet(models.QuerySet["Run"]):
                 digits__endswith=digits
             )
         else:
-            raise Missing(f"There is no run {name!r}; give its id, or the last six or more digits of it.")
+            said = _("There is no run %(run)s; give its id, or the last six or more digits of it.")
+            raise Missing(told(said, run=repr(name)))
         runs = list(found[:2])
         if not runs and len(digits) < 32:
-            raise Missing(
-                f"There is no run whose id ends in {name!r}; the last six or more digits are taken."
-            )
+            said = _("There is no run whose id ends in %(run)s; the last six or more digits are taken.")
+            raise Missing(told(said, run=repr(name)))
         if not runs:
-            raise Missing(f"There is no run {name!r}.")
+            raise Missing(told(_NO_RUN, run=repr(name)))
         if len(runs) > 1:
-            raise Conflict(f"Several runs end in {name!r}; give the whole id.")
+            raise Conflict(told(_("Several runs end in %(run)s; give the whole id."), run=repr(name)))
         return runs[0]
 
     def live(self) -> RunQuerySet:
@@ -83,4 +86,4 @@ def _uuid(name: str, digits: str) -> uuid.UUID:
     try:
         return uuid.UUID(digits)
     except ValueError:
-        raise Missing(f"There is no run {name!r}.") from None
+        raise Missing(told(_NO_RUN, run=repr(name))) from None

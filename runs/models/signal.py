@@ -18,6 +18,7 @@ from runs.core.words import is_legible, is_storable, storable_text
 from runs.engine import blobs
 from runs.errors import ILLEGIBLE, Conflict, Invalid, joined, told
 from runs.models.rules import not_blank
+from runs.unstorable import fault
 
 if TYPE_CHECKING:
     from runs.models.run import Run
@@ -80,9 +81,10 @@ class Letter:
             tree = codec.flatten(payload)
             self.text = codec.encode(tree, sort=True)
         except Permanent as error:
-            raise Invalid(str(error), {"name": [str(error)]}) from error
+            raise Invalid(fault(error), {"name": [fault(error)]}) from error
         except CodecError as error:
-            raise Invalid(f"Signal {name}: {error}", {error.path: [error.reason]}) from error
+            said = told(_("Signal %(name)s: %(fault)s"), name=name, fault=fault(error))
+            raise Invalid(said, {error.path: [fault(error.reason)]}) from error
         if key is not None and not _is_key(key):
             said = told(
                 _("Give 1 to %(most)s characters, neither NUL nor lone surrogates, or leave it out."),
@@ -124,7 +126,7 @@ class Letter:
                 run.pk, self.text, f"signal {self.name}", conf.blob_bytes, conf.value_limit_bytes
             )
         except CodecError as error:
-            raise Invalid(str(error), {"payload": [error.reason]}) from error
+            raise Invalid(fault(error), {"payload": [fault(error.reason)]}) from error
         return Signal.objects.create(
             run=run, name=self.name, payload=stored, key=self.key, by=self.by, at=now
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -19,6 +20,8 @@ WAITS = frozenset(
     {"interrupt", "signal", "timer", "child"}
 )  # kinds of entries that a run can wait for without a worker
 
+LONGEST_QUESTION = 140  # letters of it in a sentence; its ledger entry and its page have all of it
+
 
 def awaited(entry: LedgerEntry) -> str:
     """What an open wait waits for, as the end of a sentence."""
@@ -29,7 +32,7 @@ def awaited(entry: LedgerEntry) -> str:
     if entry.kind == "signal":
         return _("the signal “%(name)s”") % {"name": words.printable(entry.name)}
     asked = stored(entry.request)
-    question = words.printable(asked.get("question") or entry.name)
+    question = Truncator(words.printable(asked.get("question") or entry.name)).chars(LONGEST_QUESTION)
     return _("%(people)s to answer “%(question)s”") % {"people": reviewers(asked), "question": question}
 
 

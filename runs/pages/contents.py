@@ -33,6 +33,7 @@ from runs.pages.pictures import Picture, draw
 from runs.pages.rows import HEAVY, refer, shown, title
 from runs.pages.story import Story, tell
 from runs.pages.timeline import Timeline, lay_out
+from runs.unstorable import fault
 
 CHECKPOINTS_SHOWN = 400
 ENTRIES_SHOWN = 300
@@ -250,7 +251,7 @@ class RunPage:
             state = StoredState.load(self.run.pk, row.seq).tree
             other = StoredState.load(self.run.pk, against).tree if 0 <= against <= self.run.seq else ABSENT
         except DurableError as error:
-            return CheckpointView(row, sentences.kind(row), plain.actor(row.actor), problem=str(error))
+            return CheckpointView(row, sentences.kind(row), plain.actor(row.actor), problem=str(fault(error)))
         return CheckpointView(
             row,
             sentences.kind(row),

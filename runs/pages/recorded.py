@@ -15,7 +15,10 @@ LONGEST = 500  # letters
 _PLACE = re.compile(r"%\((\w+)\)s")
 _NUMBER, _WORD = r"\d{1,12}(?:\.\d{1,6})?", r"\S{1,200}"
 _WITHIN = dict.fromkeys(("count", "steps", "tries", "most", "seconds"), _NUMBER)
-_WITHIN |= dict.fromkeys(("worker", "run"), _WORD) | {"status": r"\w{1,20}", "moment": r"[\d :.-]{1,30}"}
+_WITHIN |= dict.fromkeys(("worker", "run", "kind"), _WORD) | {
+    "status": r"\w{1,20}",
+    "moment": r"[\d :.-]{1,30}",
+}
 _BEFORE = r"(?P<before>(?:[\w.#-]{1,100}: ){0,3})"  # the class of an error, the key of a call
 
 
@@ -42,6 +45,8 @@ class Sentences:
         match name:
             case "said" if not within:
                 return self.retold(value, within=True)
+            case "run":
+                return value[-6:]  # as pages name it (Run.short_id), also where a row has all of it
             case "status":
                 return str(status_word(value).word).lower()
             case "by":

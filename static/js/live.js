@@ -4,7 +4,8 @@
 //   <section data-live="run:ID" data-live-url="/runs/ID/timeline/" data-live-says="Waiting for you">
 //
 // What one thing is named by is read at once; lists, which change with everything, a moment later and not one by one.
-// data-live may hold several names. data-live-says is announced politely when a read changes it. The server is told
+// What one thing changes in several places comes in one answer: data-live-brings of one of them holds the ids of the
+// others, which its address answers with (each in an <hx-partial>). data-live may hold several names. data-live-says is announced politely when a read changes it. The server is told
 // which names the page has, and how old it is, whenever they change; it answers each time (runs/live/sockets.py).
 // Who has paused it (data-follow="off" on the body) reads what changed by loading the page again. A page that nobody
 // looks at reads nothing, and everything once it is looked at: with many open, the server works for those in front.
@@ -104,15 +105,23 @@ function gathered() {
   if (visible()) read(names);
 }
 
-// Read again what carries one of `names`, or everything live. What lies inside another of them comes with it.
+// Read again what carries one of `names`, or everything live. What lies inside another of them comes with it, and so
+// does what another of them brings.
 function read(names) {
   if (isPaused()) return;
   const chosen = [...document.querySelectorAll("[data-live][data-live-url]")].filter(
     (element) => !names || namesOf(element).some((name) => names.has(name)),
   );
+  const brought = new Set(chosen.flatMap(broughtBy));
   for (const element of chosen) {
-    if (!chosen.some((other) => other !== element && other.contains(element))) refresh(element);
+    if (brought.has(element) || chosen.some((other) => other !== element && other.contains(element))) continue;
+    refresh(element);
   }
+}
+
+function broughtBy(element) {
+  const ids = element.dataset.liveBrings?.split(" ") ?? [];
+  return ids.map((id) => document.getElementById(id)).filter(Boolean);
 }
 
 async function refresh(element) {
@@ -121,7 +130,7 @@ async function refresh(element) {
     return;
   }
   reading.set(element, "once");
-  const said = element.dataset.liveSays;
+  const said = new Map([element, ...broughtBy(element)].map((each) => [each, each.dataset.liveSays]));
   try {
     await htmx.ajax("GET", element.dataset.liveUrl, {
       source: element,
@@ -130,8 +139,10 @@ async function refresh(element) {
       live: true,
     });
   } finally {
-    const now = element.isConnected ? element.dataset.liveSays : undefined;
-    if (now && now !== said) document.dispatchEvent(new CustomEvent("announce", { detail: now }));
+    for (const [each, before] of said) {
+      const now = each.isConnected ? each.dataset.liveSays : undefined;
+      if (now && now !== before) document.dispatchEvent(new CustomEvent("announce", { detail: now }));
+    }
     setTimeout(rested, REST, element);
   }
 }

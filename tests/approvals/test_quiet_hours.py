@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, time, timedelta
+from time import monotonic
 
+import psycopg
 import pytest
 from django.core import mail
+from django.db import connection, transaction
 from django.urls import reverse
 
 from approvals.models import Absence, Approval, Notice, NoticeWish, Occasion
-from approvals.notices import channels
+from approvals.notices import bundling, channels
 from approvals.notices.addressing import address
 from approvals.notices.quiet import Quiet
 from approvals.notices.sending import send
@@ -270,3 +274,51 @@ def test_the_page_keeps_quiet_hours_and_says_what_is_wrong_with_them(on, ada):
 
     assert client.post(where, {"quiet_from": "", "quiet_until": "", "zone": "UTC"}).status_code == 302
     assert NoticeWish.objects.get(person=ada).quiet is None
+
+
+@pytest.mark.postgres_only
+@pytest.mark.django_db(transaction=True)
+def test_two_mails_to_one_person_are_gathered_at_the_same_moment_without_a_deadlock(on, ada, monkeypatch):
+    """Neither has wishes that could be locked; each would be put into the other's mail."""
+    one, other = (
+        Notice.objects.create(
+            approval=ask(question=question),
+            occasion="assigned",
+            round=0,
+            channel="mail",
+            person=ada,
+            held=True,
+            made_at=clock.now(),
+            send_at=clock.now(),
+        )
+        for question in ("One?", "Two?")
+    )
+    tries: list[int] = []
+    once = bundling._gather
+    monkeypatch.setattr(bundling, "_gather", lambda lead: (tries.append(lead.pk), once(lead))[1])
+
+    def gathered(lead: Notice) -> bool:
+        try:
+            return bundling.gather(lead)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as aside:
+        with transaction.atomic():  # somebody decides, so that both have begun before either gets any further
+            Notice.objects.select_for_update().get(pk=one.pk)
+            first = aside.submit(gathered, one)
+            _wait_for_waiting(1)
+            second = aside.submit(gathered, other)
+            _wait_for_waiting(2)
+        assert [first.result(60), second.result(60)] == [True, False]
+    assert tries == [one.pk, other.pk], "a deadlock is tried again"
+    assert list(one.bundled.values_list("pk", flat=True)) == [other.pk]
+
+
+def _wait_for_waiting(count: int) -> None:
+    """Until so many sessions of this database wait for a row that another one has."""
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    with psycopg.connect(**connection.get_connection_params(), autocommit=True) as watcher:
+        patience = monotonic() + 60
+        while watcher.execute(waiting).fetchone()[0] < count:
+            assert monotonic() < patience

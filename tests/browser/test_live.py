@@ -127,6 +127,33 @@ def test_a_page_whose_socket_falls_silent_is_never_older_than_a_minute(open_as, 
     assert is_unbroken(page)
 
 
+def test_what_one_decision_changes_is_read_in_two_answers(open_as, ada, bob):
+    """The approval's three parts in one, the list, its "new" and the number in the other: all of it is put in."""
+    approval = ask(question="Send the first?")
+    page, read = open_as(ada), []
+    with_its_clock_in_hand(page, page.url.rstrip("/") + approval.get_absolute_url())
+    expect(page.locator("html[data-socket=open]")).to_be_attached()
+    page.clock.run_for(1_000)
+    page.on("request", lambda request: read.append(request.url) if "hx-request" in request.headers else None)
+    ask(question="Send the second?")
+    approval.decide(by=bob, verdict="reject", reason="No.")
+    for shown in (
+        page.locator("#approval-state").get_by_text("bob rejected this"),
+        page.locator("#approval-people").get_by_text("bob rejected"),
+        page.locator(f"#row-{approval.pk}[data-outcome=rejected]"),
+        page.locator("#inbox-new").get_by_text("1 new"),
+        page.locator("#inbox-count[value='1']"),
+    ):
+        seen_within(page, 5, shown)
+    expect(page.locator("#approval-acts .button-primary")).to_have_count(0)
+    expect(page.locator("hx-partial, template[hx]")).to_have_count(0)
+    assert {re.sub("[?].*|http://[^/]+", "", url) for url in read} == {
+        f"{approval.get_absolute_url()}parts/all/",
+        "/inbox/list/",
+    }
+    assert is_unbroken(page)
+
+
 IN_SIGHT_OR_NOT = """(state) => {
   Object.defineProperty(document, "visibilityState", { configurable: true, get: () => state });
   document.dispatchEvent(new Event("visibilitychange"));

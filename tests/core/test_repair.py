@@ -75,12 +75,15 @@ def test_an_authors_key_counts_on_in_a_later_step():
 def test_keys_that_a_repair_could_mix_up_are_refused():
     questions = Questions(MemoryLedger())
     carry_out(questions.call(pay, "a", None, {"amount": 1}), do_at_once)
-    with pytest.raises(Permanent, match="asked again as after a repair"):
+    with pytest.raises(Permanent, match="asked again ends like this"):
         carry_out(questions.call(pay, "a:r2", None, {"amount": 2}), do_at_once)
     questions = Questions(MemoryLedger())
     carry_out(questions.call(pay, "b:r17", None, {"amount": 3}), do_at_once)
-    with pytest.raises(Permanent, match="asked again as after a repair"):
+    with pytest.raises(Permanent, match="asked again ends like this"):
         carry_out(questions.call(pay, "b", None, {"amount": 4}), do_at_once)
+    for beside in ("b:r17~2", "b:r17?3"):
+        with pytest.raises(Permanent, match="asked again ends like this"):
+            carry_out(questions.call(pay, beside, None, {"amount": 4}), do_at_once)
     carry_out(questions.call(pay, "c:r1", None, {"amount": 5}), do_at_once)
     carry_out(questions.call(pay, "c", None, {"amount": 6}), do_at_once)
 

@@ -25,7 +25,16 @@ SILENT_CLASSES = {"mono", "avatar", "material-symbols-outlined"}
 EMPTY = {"meta", "link", "input", "br", "img", "path", "rect", "hr", "circle", "line", "use"}
 SAID_BY = {"aria-label", "aria-description", "placeholder", "title", "alt"}
 # Attributes for scripts that hold no text for people.
-OF_SCRIPTS = {"data-live-url", "data-live", "data-field", "data-path", "data-value", "data-copy", "data-key"}
+OF_SCRIPTS = {
+    "data-live-url",
+    "data-live",
+    "data-live-brings",
+    "data-field",
+    "data-path",
+    "data-value",
+    "data-copy",
+    "data-key",
+}
 
 
 class Pseudo:

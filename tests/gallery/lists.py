@@ -42,7 +42,12 @@ def list_pages(pm: User) -> Pages:
             "pm",
             "/",
             (
-                ("set", "#inbox-new", "data-live-url", f"/inbox/new/?until={quote(before_the_last_three)}"),
+                (
+                    "set",
+                    "#inbox-list",
+                    "data-live-url",
+                    f"/inbox/list/?until={quote(before_the_last_three)}&beside=1",
+                ),
                 ("wake", ""),
                 ("see", ".new-items"),
             ),

@@ -6,6 +6,7 @@ from runs.core.graph import END
 from runs.engine.ledger import RowLedger
 from runs.engine.telling import tell_all
 from runs.models import Run
+from tests.runs.driving import pass_call
 from tests.runs.faulty_compensation import posted, run_of
 from tests.runs.faulty_rows import asking, claim, claimed, effect, lone, parked, post, sending
 from tests.runs.faulty_verbs import Made, of
@@ -45,6 +46,18 @@ def retry_with_another_state() -> Made:
 def retry_what_was_cancelled() -> Made:
     run = cancelled()
     return str(run.pk), lambda: run.retry("olga", "it is time")
+
+
+@of("repair")
+def settle_what_an_ended_run_has_in_doubt() -> Made:
+    held = claimed(sending)
+    rows = RowLedger(held.lease, held.rows)
+    rows.open(entry := effect(held.lease), tried=post.limit)
+    run = run_of(held)
+    run.cancel("ada", "too early")
+    pass_call(post.limit.total_seconds())
+    run.refresh_from_db()
+    return str(run.pk), lambda: run.settle("olga", entry.key, "happened", "it is in their list", "sent")
 
 
 @of("repair")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
 
 from runs import Ask, Child, EffectFailed, Graph, Permanent, Rejected, Retry, TimedOut, start, tool
+from runs.engine.carrying import GATHER_THREADS
 from runs.engine.forking import would_send, would_start
 from runs.engine.verify import first_bad_row
 from runs.errors import Conflict
 from runs.models import Run
-from tests.runs.driving import answer, drive, pass_time, registered
+from tests.runs.driving import answer, drive, pass_time, registered, undo
 from tests.runs.families import children_of, drive_all, slow
 from tests.runs.states import Log
 
@@ -301,6 +303,56 @@ def test_a_wait_that_timed_out_and_was_asked_anew_does_not_stand_in_the_way_of_a
         fork = run.fork("olga", "again")
         drive(fork)
         assert (fork.status, fork.state_at(), done) == ("completed", {"log": ["late"]}, ["wire", "receipt"])
+        are_sound(run, fork)
+
+
+def test_a_question_whose_name_ends_like_one_that_is_asked_anew_keeps_its_name():
+    graph = Graph("stands-named", state=Log)
+
+    @graph.node(retry=ONCE)
+    def only(run, state):
+        state.log.append(run.interrupt("Which?", name="stage~2").verdict)
+        run.call(wire, amount=4)
+        run.call(pay, by="receipt")
+
+    with registered(graph):
+        declined.add("receipt")
+        drive(run := start(graph, {}))
+        answer(run)
+        drive(run)
+        declined.clear()
+        fork = run.fork("olga", "again")
+        drive(fork)
+        assert (fork.status, done) == ("completed", ["wire", "receipt"]), "nobody was asked again"
+        are_sound(run, fork)
+
+
+def test_nothing_stands_on_a_decision_that_nobody_has_taken():
+    """A write was begun after it, by the same gather; but it can still be undone."""
+    graph, decided, its_run = Graph("stands-undone", state=Log), threading.Event(), []
+
+    @tool(kind="write", retry=ONCE)
+    def file_away(number: int) -> int:
+        if number == 0:
+            its_run.append(answer(its_run[0], undo=600))
+            decided.set()
+        assert decided.wait(60)
+        return number
+
+    @graph.node(retry=ONCE)
+    def only(run, state):
+        many = [file_away.bind(number=number) for number in range(GATHER_THREADS + 1)]
+        state.log.append(run.gather(Ask("Pay?", name="pay"), *many)[0].verdict)
+        run.call(wire, amount=4)
+
+    with registered(graph):
+        its_run.append(run := start(graph, {}))
+        drive(run)
+        assert run.entries.filter(kind="effect", opened_at__gte=its_run[1].answered_at).exists()
+        fork = run.fork("olga", "again")
+        undo(run, its_run[1])
+        drive(fork)
+        assert (fork.status, done) == ("waiting", []), "people are asked anew"
         are_sound(run, fork)
 
 

@@ -178,6 +178,36 @@ def test_a_sync_graph_calls_async_tools_too():
     assert run.state_at()["log"] == ["seen"] * 3
 
 
+def test_an_async_node_takes_the_first_answer_and_cancels_the_others_without_waiting_for_them():
+    graph, called = Graph("first of two", state=Log), []
+
+    @tool
+    async def look(after: float) -> str:
+        called.append(after)
+        await asyncio.sleep(after)
+        return f"after {after}"
+
+    @graph.node(then="second", retry=Retry(attempts=1))
+    async def first(run, state):
+        tasks = [asyncio.create_task(run.call(look, after=after)) for after in (0, 3600)]
+        while len(called) < 2:
+            await asyncio.sleep(0.01)
+        ready, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for other in others:
+            other.cancel()
+        state.log.append(ready.pop().result())
+
+    @graph.node
+    async def second(run, state):
+        state.log.append(await run.call(look, after=0))
+
+    with registered(graph):
+        run = start("first of two", {})
+        drive(run)
+    assert (run.status, run.state_at()["log"]) == ("completed", ["after 0.0"] * 2), run.error
+    assert first_bad_row(run) is None
+
+
 @pytest.mark.parametrize("begun", [True, False], ids=["under way", "not yet begun"])
 def test_what_an_async_node_leaves_behind_makes_no_step_and_asks_nothing_in_the_next_one(begun):
     """P1: a task that it did not wait for would write into a step that is committed, and the trail would not hold."""

@@ -8,7 +8,7 @@ import pytest
 from django.db import transaction
 from pydantic import BaseModel
 
-from runs import Ambiguous, Child, Graph, Permanent, start, tool
+from runs import Ambiguous, Child, Graph, Permanent, Retry, start, tool
 from runs.engine import clock
 from runs.engine.family import cancel_children, cancel_now
 from runs.engine.verify import first_bad_row
@@ -254,6 +254,29 @@ def test_many_go_on_as_they_stand_so_many_at_once_and_none_of_those_that_have_en
         assert (run.status, run.state_at()["ends"]) == ("completed", ends)
         assert sorted(baked) == [0, 1, 2, 3, 4, 6], "each once"
         are_sound(run, *children_of(run))
+
+
+def test_many_under_an_authors_key_are_taken_up_by_a_retry_and_not_by_a_move():
+    lines = Graph("keyed-lines", state=Log, operators="ops")
+
+    @lines.node(retry=Retry(attempts=1))
+    def only(run, state):
+        state.log += [end.status for end in run.map(slow, [{}], key="many:{run_id}")]
+
+    with registered(lines, slow):
+        moved, retried = start(lines, {}), start(lines, {})
+        for run in (moved, retried):
+            drive_all(run)
+            run.cancel("ada", "stop")
+            run.refresh_from_db()
+        moved.move("olga", "begin again", to="only")
+        drive(moved)
+        assert (moved.status, moved.error_kind) == ("failed", "permanent")
+        assert "were cancelled in step 1: a retry takes them up, a move leaves them behind" in moved.error
+        retried.retry("olga", "go on")
+        drive_all(retried)
+        assert retried.status == "waiting" and retried.children.get().status == "waiting"
+        are_sound(moved, retried, *children_of(retried))
 
 
 @pytest.mark.parametrize("how", ["retry", "move", "fork"])

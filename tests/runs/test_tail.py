@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from runs import Graph, start
+from runs.engine.row_threads import and_part
 from runs.live.gaps import MOST_GAPS, Horizon, Seen
 from runs.live.listeners import REMEMBERED_SECONDS, Memory
 from runs.live.tail import Tail
+from runs.models import Run
 from tests.approvals.cases import ask
 from tests.runs.driving import drive, registered
 
@@ -270,3 +274,29 @@ def test_ids_that_are_given_again_are_seen():
         assert tail.look() == {}
         drive(run)
         assert tail.look() == {"run": {run.pk}}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_still_database_is_not_read_and_whatever_another_commits_is_seen(noted):
+    """On both: the mark moves with every commit of another connection, and a look that failed is made again."""
+    tail = Tail()
+    tail.look_if_stirred()
+    with CaptureQueriesContext(connection) as statements:
+        while tail.look_if_stirred() or len(statements) > 1:  # PostgreSQL itself may have something to commit
+            statements.initial_queries = len(connection.queries_log)
+    assert len(statements) == 1
+    for _again in range(3):
+        run = elsewhere(lambda: start("note"))
+        assert tail.look_if_stirred() == {"run": {run.pk}}
+    run, look = elsewhere(lambda: start("note")), tail.look
+    tail.look = lambda: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        tail.look_if_stirred()
+    tail.look = look
+    assert tail.look_if_stirred() == {"run": {run.pk}}
+
+
+def elsewhere(act: Callable[[], Run]) -> Run:
+    """Done by another connection, and committed."""
+    with ThreadPoolExecutor(1) as other:
+        return other.submit(and_part, act).result()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from io import StringIO
 
 import pytest
-from django.db import transaction
+from django.core.management import CommandError, call_command
 
 from runs import Ambiguous, EffectFailed, Graph, Permanent, Retry, Transient, start, tool
-from runs.errors import Conflict
+from runs.engine.verify import first_bad_row
+from runs.errors import Conflict, TooEarly
 from runs.models import LedgerEntry, Run
 from tests.runs.driving import drive, killed_at, pass_call, pass_time, registered
 from tests.runs.states import Log
@@ -84,10 +87,10 @@ def test_what_may_have_happened_is_in_doubt_however_its_later_tries_fail(later):
     run.cancel("olga", "enough")
     with pytest.raises(Conflict, match="settle it first"):
         run.retry("olga", "once more")
+    with pytest.raises(TooEarly, match="may be under way until"):
+        run.settle("olga", effect(run).key, "happened", "I have asked them")
     pass_call(5)
-    with transaction.atomic():
-        locked, now = Run.objects.lock(run.pk)
-        effect(run).settle(locked, "olga", "happened", "it stands in their list", "", now)
+    run.settle("olga", effect(run).key, "happened", "I have asked them", result="it stands in their list")
     run.retry("olga", "it has happened")
     drive(run)
     assert (run.status, run.state_at(), len(paid)) == ("completed", {"log": ["it stands in their list"]}, 1)
@@ -102,6 +105,47 @@ def test_a_worker_that_was_killed_in_its_call_leaves_a_write_unsure_and_a_cancel
     assert (run.status, effect(run).status) == ("retrying", "open")
     run.cancel("olga", "enough")
     assert effect(run).status == "in_doubt", "and not closed as never sent"
+
+
+def in_doubt() -> Run:
+    """A live one, which asks its operators."""
+    comes[:] = [pays_and_is_not_heard, Permanent("the card has expired meanwhile")]
+    drive(run := start(paying, {}))
+    assert (run.status, effect(run).status) == ("waiting", "in_doubt")
+    return run
+
+
+def test_from_the_shell_an_operator_says_what_became_of_it_and_a_repair_goes_on_from_there(person):
+    person("olga", "ops"), person("paul", "pm")
+    run = in_doubt()
+    key, words = effect(run).key, {"outcome": "not_happened", "reason": "their list is empty"}
+    with pytest.raises(CommandError, match=f"Run {run.short_id} is live, and asks its operators"):
+        call_command("settle", run.short_id, key, by="olga", **words)
+    run.cancel("olga", "enough")
+    pass_call(5)
+    for more, refusal in (
+        ({"by": "paul"}, "paul may not repair runs of"),
+        ({"by": "olga", "step": 7}, f"has no effect {key} in doubt; in doubt is: {key}"),
+        ({"by": "olga", "reason": " "}, "Say how you know"),
+        ({"by": "olga", "result": "NaN"}, "--result"),
+    ):
+        with pytest.raises(CommandError, match=refusal):
+            call_command("settle", run.short_id, key, **words | more)
+    assert effect(run).status == "in_doubt"
+    out = StringIO()
+    call_command("settle", run.short_id, key, by="olga", json=True, stdout=out, **words)
+    told = json.loads(out.getvalue())
+    assert (told["key"], told["step"], told["status"]) == (key, 1, "cancelled")
+    last = run.checkpoints.latest("seq")
+    assert (last.kind, last.reason) == ("settle", "their list is empty") and last.actor.startswith(
+        "user olga"
+    )
+    with pytest.raises(CommandError, match="in doubt is: nothing"):
+        call_command("settle", run.short_id, key, by="olga", **words)
+    comes[:], _ = [pays], paid.clear()
+    run.retry("olga", "it did not happen")
+    drive(run)
+    assert (run.status, len(paid), first_bad_row(run)) == ("completed", 1, None)
 
 
 def test_a_later_try_that_is_answered_gives_the_result():
