@@ -71,6 +71,13 @@ def following(key: str, base: str) -> str:
     return f"{base}:r{max(again(base, key), 1) + 1}"
 
 
+def follows(key: str, other: str) -> bool:
+    """Whether the call of `key` was asked anew as `other`: `a:r3` follows `a` and `a:r2`."""
+    found = AGAIN.fullmatch(key)
+    base, number = (found[1], int(found[2])) if found and again(found[1], other) else (key, 0)
+    return again(base, other) > number
+
+
 def repeats(keys: Iterable[str]) -> dict[str, str]:
     """Of the calls that were asked again: their first key -> the latest one among these."""
     found: dict[str, str] = {}

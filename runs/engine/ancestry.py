@@ -8,7 +8,7 @@ import uuid
 from django.db.models import Q
 
 from runs.core.errors import Permanent
-from runs.core.keys import again
+from runs.core.keys import again, follows
 from runs.core.ledger import FAILED
 from runs.models.archived import everywhere
 from runs.models.entry import CHILD, DONE, EFFECT, INTERRUPT, SIGNAL, LedgerEntry
@@ -56,12 +56,17 @@ def stands(row: LedgerEntry) -> bool:
     """A failure that its node has caught: the step was committed, and something that was done after it stands.
 
     It holds in the whole run then, also where a repair of that step had put it aside: asked anew, both would be done.
+    What was asked anew in its own step has another answer.
     """
     left_by = row.run.checkpoints.filter(step=row.step).order_by("seq").values_list("kind", flat=True).first()
     if row.status != FAILED or left_by != "step":
         return False
     if not row.aside:
         return True
+    if any(
+        follows(row.key, key) for key in row.run.entries.filter(step=row.step).values_list("key", flat=True)
+    ):
+        return False
     later = row.run.entries.filter(step=row.step, opened_at__gte=row.answered_at, aside=False)
     went_on = Q(write=True) | Q(kind__in=(INTERRUPT, SIGNAL, CHILD))
     return later.filter(went_on).exclude(status="cancelled").exists()

@@ -61,7 +61,7 @@ class Repairs:
         """
         from runs.engine import putting_aside
 
-        refuse_unfit(reason, _("Say why the run is closed."))
+        refuse_unfit(by, reason, _("Say why the run is closed."))
         checkpoint = putting_aside.close(self.pk, by, reason)
         self.refresh_from_db()
         return checkpoint
@@ -77,7 +77,7 @@ class Repairs:
         """
         from runs.engine import settling
 
-        refuse_unfit(reason, _("Say how you know what became of it."))
+        refuse_unfit(by, reason, _("Say how you know what became of it."))
         entry = settling.settle_of_ended(self.pk, by, key, outcome, reason, result, step)
         self.refresh_from_db()
         return entry
@@ -93,20 +93,20 @@ class Repairs:
         """
         from runs.engine import forking
 
-        refuse_unfit(reason, _("Say why the run is forked."))
+        refuse_unfit(by, reason, _("Say why the run is forked."))
         return forking.fork(self.pk, by, reason, seq)
 
     def _repaired(self, way: str, by: str, reason: str, state: Any, to: str | None = None) -> Checkpoint:
         from runs.engine import repairing
 
-        refuse_unfit(reason, _("Say why the run is repaired."))
+        refuse_unfit(by, reason, _("Say why the run is repaired."))
         checkpoint = repairing.repaired(self.pk, repairing.Repair(way, by, reason, state, to))
         self.refresh_from_db()
         return checkpoint
 
 
-def refuse_unfit(reason: str, wanted: str | Promise) -> None:
-    """Raises Invalid for a reason that may not be stored, and with what is `wanted` where there is none."""
+def refuse_unfit(by: str, reason: str, wanted: str | Promise) -> None:
+    """Raises Invalid for a `by` or a reason that may not be stored, and with what is `wanted` where there is none."""
     if not isinstance(reason, str) or not reason.strip():
         raise Invalid(wanted, {"reason": [wanted]})
     if len(reason) > LONGEST_REASON:
@@ -117,3 +117,4 @@ def refuse_unfit(reason: str, wanted: str | Promise) -> None:
         )
         raise Invalid(told("reason: %(fault)s", fault=said), {"reason": [said]})
     secrets.refuse(reason, "reason")
+    secrets.refuse(str(by), "by")

@@ -232,7 +232,7 @@ class Run(Repairs, Reading, models.Model):
         """
         from runs.engine import migrating
 
-        refuse_unfit(reason, _("Say why the run is migrated."))
+        refuse_unfit(by, reason, _("Say why the run is migrated."))
         checkpoint = migrating.migrate(self.pk, by, reason)
         self.refresh_from_db()
         return checkpoint
@@ -248,7 +248,7 @@ class Run(Repairs, Reading, models.Model):
         """
         from runs.engine import cancelling
 
-        refuse_unfit(reason, _("Say why the run is cancelled."))
+        refuse_unfit(by, reason, _("Say why the run is cancelled."))
         checkpoint = cancelling.cancel(self.pk, by, reason, compensate)
         self.refresh_from_db()
         return checkpoint
@@ -260,14 +260,14 @@ class Run(Repairs, Reading, models.Model):
         """
         from runs.engine import keeping
 
-        refuse_unfit(reason, _("Say why the run is kept."))
+        refuse_unfit(by, reason, _("Say why the run is kept."))
         return keeping.keep(self, True, reason, by)
 
     def release_keep(self, reason: str, by: str) -> Remark:
         """The family may be erased and archived again. Raises Invalid, and Conflict when it is not kept."""
         from runs.engine import keeping
 
-        refuse_unfit(reason, _("Say why the run is no longer kept."))
+        refuse_unfit(by, reason, _("Say why the run is no longer kept."))
         return keeping.keep(self, False, reason, by)
 
     def erase(self, reason: str, by: str) -> Tombstone:
@@ -280,7 +280,7 @@ class Run(Repairs, Reading, models.Model):
         """
         from runs.engine import erasing
 
-        refuse_unfit(reason, _("Say why the run is erased."))
+        refuse_unfit(by, reason, _("Say why the run is erased."))
         return erasing.erase(self, reason, by)
 
     def archive(self, reason: str, by: str, ended_by: datetime | None = None) -> Archival:
@@ -294,7 +294,7 @@ class Run(Repairs, Reading, models.Model):
         """
         from runs.engine import archiving
 
-        refuse_unfit(reason, _("Say why the run is archived."))
+        refuse_unfit(by, reason, _("Say why the run is archived."))
         archival = archiving.archive(self, reason, by, ended_by)
         self.refresh_from_db(fields=["archived_at"])
         return archival

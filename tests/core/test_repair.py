@@ -6,7 +6,7 @@ import pytest
 
 from runs import Ask, EffectFailed, Expired, Permanent, Rejected, Retry, tool
 from runs.core.commands import carry_out, do_at_once
-from runs.core.keys import following, repeats
+from runs.core.keys import following, follows, repeats
 from runs.core.memory_ledger import MemoryLedger
 from runs.core.outcomes import Stop
 from runs.core.questions import Questions
@@ -90,6 +90,8 @@ def test_keys_that_a_repair_could_mix_up_are_refused():
 
 def test_the_latest_of_many_repeats_counts():
     assert repeats(["a", "a:r2", "a:r10", "a:r9", "b:r1", "c:r2", "c:x"]) == {"a": "a:r10", "c": "c:r2"}
+    assert follows("a", "a:r2") and follows("a:r2", "a:r10") and follows("a:r1", "a:r1:r2")
+    assert not any(follows(*pair) for pair in [("a", "a"), ("a:r3", "a:r2"), ("a", "b:r2"), ("a:r2", "a")])
     assert (following("a", "a"), following("a:r2", "a"), following("a:r10", "a")) == ("a:r2", "a:r3", "a:r11")
 
 

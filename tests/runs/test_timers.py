@@ -49,6 +49,17 @@ def test_a_timer_parks_the_run_until_its_moment_and_is_never_early():
     assert first_bad_row(run) is None
 
 
+def test_a_run_is_not_even_taken_before_its_moment():
+    """Looked at a little earlier and a little later, over and over; however slow the machine is."""
+    for early in (0.3, 0.1, 0.03, 0.01, 0.003, 0.0):
+        run = start(nap, {})
+        drive(run)
+        pass_time((run.wake_at - clock.now()).total_seconds() - early)
+        claim(run)
+        taken = run.checkpoints.filter(kind="claim").order_by("seq")[1:]
+        assert all(one.at >= run.wake_at for one in taken), early
+
+
 def test_a_run_that_is_looked_at_too_early_sleeps_on_to_the_same_moment():
     """P4: whatever wakes it, the clock judges."""
     run = start(nap, {})

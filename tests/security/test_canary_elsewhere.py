@@ -98,7 +98,7 @@ def test_what_a_compensation_returns_is_redacted() -> None:
 
 
 def test_a_repair_that_holds_it_is_refused() -> None:
-    """In its reason, and in the state that it gives; a fork's and a closing's reason too."""
+    """In its reason, its actor, and in what it gives; of a fork, a closing, a cancel and a settlement too."""
     run = start(family, {"where": "wait name"})
     drive(run)
     assert run.status == "failed"
@@ -109,6 +109,10 @@ def test_a_repair_that_holds_it_is_refused() -> None:
         lambda: run.retry("ops", "soon", state={"where": {"deep": [because]}}),
         lambda: run.fork("ops", because),
         lambda: run.close("ops", because),
+        lambda: run.retry(because, "soon"),
+        lambda: run.fork(because, "soon"),
+        lambda: run.cancel(because, "soon"),
+        lambda: run.settle("ops", "no matter", "happened", "soon", result=because),
     ):
         with pytest.raises(Invalid, match="holds the value of the secret CANARY"):
             verb()
