@@ -64,6 +64,7 @@ ENDS = {
     "skip_to_the_end": {("failed", "permanent"), ("completed", "")},
     "move_a_run": {("cancelled", ""), ("completed", "")},
     "close_a_failed_run": {("failed", "permanent")},
+    "settle_what_an_ended_run_has_in_doubt": {("cancelled", "")},
     "cancel_a_failed_run": {("failed", "permanent"), ("cancelled", "permanent")},
     "cancel_a_failed_run_and_undo": {("failed", "diverged"), ("cancelled", "diverged")},
     "fork_a_run": {("failed", "permanent")},
