@@ -33,7 +33,8 @@ class Recurrence:
     """Slots: the moments that `cron` names in the time of `zone`, as Debian's cron takes them over a change of clocks.
 
     With minute and hour both named, a slot that the clocks skip comes as soon as they go on, and one that they repeat
-    comes the first time: one a day, each day. With a star in minute or hour it is an interval of real time.
+    comes the first time: one a day, each day. With a star in minute or hour it is an interval of real time: it comes
+    whenever the clocks show it, twice or not at all.
     """
 
     cron: str
@@ -62,11 +63,43 @@ class Recurrence:
 
     def _from(self, moment: datetime) -> Iterator[datetime]:
         latest = moment
-        for found in CronSim(self.cron, self.local(moment)):
-            slot = found.astimezone(UTC)
+        minute, hour, *_ = self.cron.split()
+        interval = minute.startswith("*") or hour.startswith("*")
+        for slot in self._interval(moment) if interval else self._named(moment):
             if slot > latest:  # an hour that the clocks repeat is read twice
                 latest = slot
                 yield slot
+
+    def _named(self, moment: datetime) -> Iterator[datetime]:
+        for found in CronSim(self.cron, self.local(moment)):
+            yield found.astimezone(UTC)
+
+    def _interval(self, moment: datetime) -> Iterator[datetime]:
+        """Each moment at which the clocks show what is named: they may show it twice, or not at all.
+
+        cronsim reads the faces of a clock without a zone: in one it goes on by whole real hours, and from midnights
+        that there may not be, so that a change of half an hour, or at midnight, moves what follows.
+        """
+        zone, local = ZoneInfo(self.zone), self.local(moment)
+        back = max(_gained(local, zone) if local.fold == 0 else timedelta(0), timedelta(0))
+        again: deque[datetime] = deque()  # the second times of what is shown twice, until their turn
+        for face in CronSim(self.cron, local.replace(tzinfo=None, fold=0) - back):
+            gained = _gained(face, zone)
+            if gained < timedelta(0):
+                continue  # never shown
+            first = face.replace(tzinfo=zone).astimezone(UTC)
+            while again and again[0] < first:
+                yield again.popleft()
+            yield first
+            if gained:
+                again.append(first + gained)
+        yield from again
+
+
+def _gained(face: datetime, zone: ZoneInfo) -> timedelta:
+    """How much later the clocks show `face` a second time: nothing if they show it once, less if never."""
+    first, second = (face.replace(tzinfo=zone, fold=fold).utcoffset() or timedelta(0) for fold in (0, 1))
+    return first - second
 
 
 def faults(
