@@ -35,6 +35,27 @@ def trips_known() -> Iterator[None]:
 
 
 @pytest.fixture
+def empty_workshop() -> Iterator[None]:
+    """The graphs of tests/runs/workshop.py are registered, and nothing has been made there."""
+    from tests.runs.driving import registered
+    from tests.runs.workshop import ALL, done, faults, under
+
+    done.clear()
+    under.clear()
+    faults.clear()
+    with registered(*ALL):
+        yield
+
+
+@pytest.fixture
+def empty_till() -> None:
+    from tests.runs.till import declined, done
+
+    done.clear()
+    declined.clear()
+
+
+@pytest.fixture
 def payments_known() -> Iterator[None]:
     """The graphs of tests/runs/payments.py are registered."""
     from tests.runs.driving import registered

@@ -1,4 +1,4 @@
-"""Small steps for tests of the engine: claim as a named worker, drive, answer, cut the clock short."""
+"""Small steps for tests of the engine: claim as a named worker, drive, answer, cut the clock short, look at rows."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from runs.core.outcomes import Outcome
 from runs.engine import boundaries, clock
 from runs.engine.claim import Claimer
 from runs.engine.drive import Drive
+from runs.engine.verify import first_bad_row
 from runs.models import LedgerEntry, Run
 from runs.testing.crash import Report
 from runs.testing.process import die, in_child
@@ -113,3 +114,16 @@ def pass_time(seconds: float) -> None:
 
 def kinds(run: Run) -> list[str]:
     return list(run.checkpoints.order_by("seq").values_list("kind", flat=True))
+
+
+def keys(run: Run) -> dict[str, str]:
+    """Of all that it asked, in that order, with what has become of it."""
+    return dict(run.entries.order_by("id").values_list("key", "status"))
+
+
+def are_sound(*runs: Run) -> None:
+    """They are what their trails say."""
+    for run in runs:
+        run.refresh_from_db()
+        bad = first_bad_row(run)
+        assert bad is None, bad

@@ -12,9 +12,9 @@ from runs.engine.verify import first_bad_row
 from runs.errors import Conflict
 from runs.models import LedgerEntry, Run
 from runs.testing import go_on
-from tests.runs.driving import answer, claim, drive, kinds, pass_time, registered, undo
+from tests.runs.driving import answer, are_sound, claim, drive, kinds, pass_time, registered, undo
 from tests.runs.travel import Trip, book, happened, refuse, tell
-from tests.runs.trips import ALL_DONE, ALL_UNDONE, is_sound, kept, started
+from tests.runs.trips import ALL_DONE, ALL_UNDONE, kept, started
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("trips_known")]
 
@@ -33,7 +33,7 @@ def test_a_run_that_fails_undoes_its_writes_the_latest_first_and_keeps_its_error
     assert run.state_at()["log"] == ["FLIGHT", "HOTEL"], "its state is left as it was"
     assert kinds(run)[-3:] == ["compensate", "claim", "fail"]
     assert "sold out" in run.checkpoints.get(kind="fail").reason
-    is_sound(run)
+    are_sound(run)
 
 
 def test_each_compensation_is_an_entry_that_names_what_it_undoes():
@@ -85,7 +85,7 @@ def test_a_rejection_and_a_deadline_that_the_node_does_not_catch_undo_as_well(ve
         drive(run)
     assert (run.status, run.error_kind) == ("failed", kind)
     assert happened == ["booked flight", "cancelled FLIGHT"]
-    is_sound(run)
+    are_sound(run)
 
 
 def test_tries_that_are_used_up_and_the_step_limit_undo():
@@ -150,7 +150,7 @@ def test_an_answer_that_was_not_taken_yet_can_be_taken_back_no_more():
     pass_time(9)
     drive(run)
     assert happened == ALL_DONE + ALL_UNDONE
-    is_sound(run)
+    are_sound(run)
 
 
 def test_a_large_result_is_given_back_whole():
@@ -171,7 +171,7 @@ def test_a_large_result_is_given_back_whole():
         run = go_on(start(large, {}), large)
     assert (run.status, len(given[0])) == ("failed", 100_000)
     run.refresh_from_db()
-    is_sound(run)
+    are_sound(run)
 
 
 # -- what it rules out ------------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from runs.engine.family import cancel_children
 from runs.errors import Conflict
 from runs.models import Remark, Run
 from tests.at_once import at_once
-from tests.runs.driving import answer, claim, drive, kinds, pass_call, registered
+from tests.runs.driving import answer, are_sound, claim, drive, kinds, pass_call, registered
 from tests.runs.travel import Trip, book, happened, moods
-from tests.runs.trips import ALL_DONE, ALL_UNDONE, is_sound, started, statuses, trip
+from tests.runs.trips import ALL_DONE, ALL_UNDONE, started, statuses, trip
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("trips_known")]
 
@@ -30,7 +30,7 @@ def test_a_waiting_and_a_retrying_run_are_cancelled_with_and_without_compensatio
         assert (run.status, run.ending, run.wake_at) == ("cancelled", "", None)
         last = run.checkpoints.order_by("-seq").first()
         assert (last.kind, last.actor, last.reason) == ("cancel", "user olga", "ordered twice")
-        is_sound(run)
+        are_sound(run)
 
 
 def test_nothing_is_undone_under_a_fork_that_goes_on_with_it():
@@ -47,7 +47,7 @@ def test_nothing_is_undone_under_a_fork_that_goes_on_with_it():
     run.cancel("olga", "enough", compensate=True)
     drive(run)
     assert (run.status, happened) == ("cancelled", ALL_DONE + ALL_UNDONE)
-    is_sound(run)
+    are_sound(run)
 
 
 def test_a_created_run_has_nothing_to_undo():
@@ -75,7 +75,7 @@ def test_a_cancel_in_the_middle_of_a_node_takes_the_run_and_nothing_of_the_old_w
     drive(run, "new")
     assert happened[4:] == ["told bob otherwise", *ALL_UNDONE]
     assert (run.status, run.step, run.state_at()["log"]) == ("cancelled", 1, ["FLIGHT", "HOTEL"])
-    is_sound(run)
+    are_sound(run)
 
 
 def test_a_write_that_did_not_happen_is_not_sent_and_not_undone():
@@ -91,7 +91,7 @@ def test_a_write_that_did_not_happen_is_not_sent_and_not_undone():
         "compensated",
         "cancelled",
     ]
-    is_sound(run)
+    are_sound(run)
 
 
 def test_a_question_about_a_write_stays_open_over_a_cancel():
@@ -108,7 +108,7 @@ def test_a_question_about_a_write_stays_open_over_a_cancel():
     answer(run, asked.key, "respond", payload={"outcome": "happened", "result": None})
     drive(run)
     assert (run.status, run.entries.filter(kind="interrupt").count()) == ("cancelled", 1)
-    is_sound(run)
+    are_sound(run)
 
 
 def test_cancelling_again_is_refused_and_cancelling_without_compensation_ends_it_at_once():
@@ -123,7 +123,7 @@ def test_cancelling_again_is_refused_and_cancelling_without_compensation_ends_it
     assert happened == [*ALL_DONE, "told ada otherwise"]
     assert statuses(run)["book 1"] == "done"
     assert run.checkpoints.get(kind="cancel").reason == "leave the rest"
-    is_sound(run)
+    are_sound(run)
 
 
 def test_the_command_cancels_with_compensation(capsys):
@@ -145,7 +145,7 @@ def test_of_two_cancels_at_the_same_moment_one_begins_and_the_other_is_refused()
         assert sum(isinstance(end, Conflict) for end in ends) == 1
         drive(run)
         assert (run.status, happened) == ("cancelled", ALL_DONE + ALL_UNDONE)
-        is_sound(run)
+        are_sound(run)
 
 
 @pytest.mark.parametrize("compensate", [True, False])
@@ -171,7 +171,7 @@ def test_children_that_end_with_their_parent_undo_what_they_did_if_it_does(compe
             assert child.ending == ("cancelled" if compensate and child == asking else "")
             drive(child)
             assert child.status == "cancelled"
-            is_sound(child)
+            are_sound(child)
     undone = ["cancelled VAN", "told ada otherwise", "cancelled FLIGHT"]
     assert happened == ["booked van", "booked flight", "told ada", *(undone if compensate else [])]
     run.refresh_from_db()

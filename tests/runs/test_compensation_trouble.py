@@ -9,9 +9,9 @@ from runs.engine.claim import MOST_DEATHS
 from runs.engine.compensating import LIMIT
 from runs.engine.reclaim import take_from_stuck
 from runs.engine.shift import Shift
-from tests.runs.driving import answer, claim, drive, pass_call, pass_lease, pass_time, registered
+from tests.runs.driving import answer, are_sound, claim, drive, pass_call, pass_lease, pass_time, registered
 from tests.runs.travel import ONE_TRY, Trip, book, happened, moods, refuse, tell
-from tests.runs.trips import ALL_DONE, ALL_UNDONE, is_sound, started, statuses, trip
+from tests.runs.trips import ALL_DONE, ALL_UNDONE, started, statuses, trip
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("trips_known")]
 
@@ -30,7 +30,7 @@ def test_a_compensation_is_retried_by_its_own_policy_under_the_same_key():
     drive(run)
     assert (run.status, happened) == ("failed", ALL_DONE + ALL_UNDONE)
     assert run.entries.get(key__contains="compensate:1:", request__contains="hotel").attempts == 3
-    is_sound(run)
+    are_sound(run)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_one_that_fails_for_good_waits_for_a_person_and_the_others_follow(outcom
     assert happened == ALL_DONE + ["told ada otherwise"] * more + undone
     assert (run.status, run.error_kind) == ("failed", "permanent")
     assert statuses(run)["tell 2"] == left
-    is_sound(run)
+    are_sound(run)
 
 
 def test_one_whose_worker_died_in_the_call_is_not_called_again_without_a_word():
@@ -66,7 +66,7 @@ def test_one_whose_worker_died_in_the_call_is_not_called_again_without_a_word():
     answer(run, verdict="respond", payload={"outcome": "happened", "result": None})
     drive(run)
     assert happened == ALL_DONE + ALL_UNDONE[1:]
-    is_sound(run)
+    are_sound(run)
 
 
 def test_a_run_that_kills_whoever_undoes_it_is_poison_and_keeps_what_it_was_to_end_with():
@@ -83,7 +83,7 @@ def test_a_run_that_kills_whoever_undoes_it_is_poison_and_keeps_what_it_was_to_e
     assert (run.status, run.error_kind, run.ending) == ("failed", "poison", "")
     assert "Undoing what it did killed" in run.error and "sold out" in run.error
     assert run.deaths > MOST_DEATHS
-    is_sound(run)
+    are_sound(run)
 
 
 def test_a_compensation_that_hangs_is_taken_from_its_thread_and_tried_again_later():
@@ -108,7 +108,7 @@ def test_the_last_try_of_a_stuck_node_undoes_what_the_run_did():
     assert (run.status, run.ending, run.error_kind) == ("running", "failed", "exhausted")
     drive(run)
     assert (run.status, happened) == ("failed", ALL_DONE + ALL_UNDONE)
-    is_sound(run)
+    are_sound(run)
 
 
 def test_a_state_that_cannot_be_read_does_not_stop_what_does_not_need_it():
@@ -160,7 +160,7 @@ def test_without_its_code_a_person_undoes_it():
         drive(run)
     assert (run.status, happened) == ("cancelled", ALL_DONE)
     assert set(statuses(run).values()) == {"compensated", "done"}
-    is_sound(run)
+    are_sound(run)
 
 
 # -- who undoes it ----------------------------------------------------------------------------------------------

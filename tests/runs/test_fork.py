@@ -6,28 +6,12 @@ import pytest
 
 from runs import Permanent, start
 from runs.engine.forking import would_send
-from runs.engine.verify import first_bad_row
 from runs.errors import Conflict, Invalid, Missing
 from runs.models import LedgerEntry, Run
-from tests.runs.driving import answer, claim, drive, kinds, registered
-from tests.runs.workshop import ALL, done, faults, under
+from tests.runs.driving import answer, are_sound, claim, drive, kinds
+from tests.runs.workshop import done, faults, under
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def an_empty_workshop():
-    done.clear()
-    under.clear()
-    faults.clear()
-    with registered(*ALL):
-        yield
-
-
-def are_sound(*runs: Run) -> None:
-    for run in runs:
-        run.refresh_from_db()
-        assert first_bad_row(run) is None
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_workshop")]
 
 
 def test_a_fork_of_a_failed_run_takes_over_what_its_step_has_done_and_goes_on_by_itself():

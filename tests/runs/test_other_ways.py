@@ -9,22 +9,15 @@ from runs.engine.forking import would_send
 from runs.engine.verify import first_bad_row
 from runs.errors import Conflict, Invalid
 from runs.models import LedgerEntry, Run
-from tests.runs.driving import answer, drive, registered
-from tests.runs.travel import happened, moods
-from tests.runs.trips import started, trip
-from tests.runs.workshop import ALL, done, faults
+from tests.runs.driving import answer, drive
+from tests.runs.travel import happened
+from tests.runs.trips import started
+from tests.runs.workshop import done, faults
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def an_empty_workshop():
-    done.clear()
-    happened.clear()
-    moods.clear()
-    faults.clear()
-    with registered(*ALL, trip):
-        yield
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("empty_workshop", "trips_known"),
+]
 
 
 def failed(graph: str, *items: str) -> Run:

@@ -11,33 +11,17 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
-from runs import Permanent, start
+from runs import Permanent
 from runs.models import Run
-from tests.runs.driving import drive, registered
-from tests.runs.workshop import ALL, done, faults, under
+from tests.runs.driving import drive
+from tests.runs.workshop import failed, faults
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def an_empty_workshop():
-    done.clear()
-    under.clear()
-    faults.clear()
-    with registered(*ALL):
-        yield
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_workshop")]
 
 
 @pytest.fixture
 def olga(person):
     return person("olga", "ops")
-
-
-def failed() -> Run:
-    faults["chair"] = [Permanent("the saw is broken")]
-    run = start("workshop", {})
-    drive(run)
-    return run
 
 
 def said(*words: Any, **options: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 from runs import Ask, Graph, Retry, Transient, start
-from runs.engine.verify import first_bad_row
 from runs.models import Run
 from tests.runs.driving import drive
 from tests.runs.travel import Trip, book, refuse, tell
@@ -55,11 +54,6 @@ def started(then: str = "fail", graph: Graph = trip) -> Run:
     run = start(graph, {"then": then})
     drive(run)
     return run
-
-
-def is_sound(run: Run) -> None:
-    run.refresh_from_db()
-    assert first_bad_row(run) is None, first_bad_row(run)
 
 
 def statuses(run: Run) -> dict[str, str]:

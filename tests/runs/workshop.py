@@ -7,7 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from runs import END, Ask, EffectFailed, Graph, Permanent, Retry, tool
+from runs import END, Ask, EffectFailed, Graph, Permanent, Retry, start, tool
+from runs.models import Run
+from tests.runs.driving import drive
 
 done: list[str] = []  # what has happened outside, in order
 under: list[str] = []  # the idempotency keys of what was built, in order
@@ -151,3 +153,12 @@ def look(run, state):
 
 broken = Permanent("the saw is broken")
 ALL = (workshop, selling, asking, careful, either, side_by_side, once_more)
+
+
+def failed(graph: str = "workshop", item: str = "chair", **given: Any) -> Run:
+    """A run that could not make its `item`."""
+    faults.setdefault(item, []).append(Permanent("the saw is broken"))
+    run = start(graph, {"item": item, **given})
+    drive(run)
+    assert run.status == "failed", run.error
+    return run
