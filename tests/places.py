@@ -17,6 +17,7 @@ PLACES = {
         "tests/durableweb/test_checks.py",
         "tests/durableweb/test_policy.py",
         "tests/runs/test_archive.py",
+        "tests/runs/test_gated_calls.py",
         "tests/runs/test_steps.py",
     ),
 }

@@ -25,3 +25,9 @@ def send_blindly(text: str) -> str:
     if text == "lost":
         raise ConnectionResetError("no answer")
     return f"sent {text}"
+
+
+@tool(kind="write", honours_key=True)
+async def send_async(text: str, idempotency_key: str) -> str:
+    sent.append(text)
+    return text.upper()

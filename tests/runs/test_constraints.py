@@ -32,7 +32,7 @@ BLANKS = "".join(chr(number) for number in range(sys.maxunicode + 1) if not chr(
 
 
 def test_a_blank_id_or_key_is_refused_by_the_database_too():
-    """E9: whatever blanks it is made of, also those that only Unicode knows; in code too (test_steps.py)."""
+    """E9: whatever blanks it is made of, also those that only Unicode knows; in code too (test_starts.py)."""
     assert len(BLANKS) > 25
     with registered(one):
         run = start("one step", {})

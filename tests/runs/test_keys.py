@@ -1,4 +1,4 @@
-"""To whom a recorded key belongs, and whose words count when a node asks in others."""
+"""What a recorded key holds, to whom it belongs, and whose words count when a node asks in others."""
 
 from __future__ import annotations
 
@@ -7,15 +7,10 @@ from decimal import Decimal
 import pytest
 
 from approvals.models import Approval
-from runs import (
-    Ask,
-    Graph,
-    start,
-    tool,
-)
+from runs import Ask, Graph, Retry, Transient, start, tool
 from runs.errors import Invalid
 from tests.at_once import at_once
-from tests.runs.driving import answer, drive, pass_lease, registered
+from tests.runs.driving import answer, drive, pass_lease, pass_time, registered
 from tests.runs.posting import post, send, sent
 from tests.runs.states import Log
 
@@ -152,3 +147,58 @@ def test_two_runs_that_ask_for_one_key_at_the_same_moment_send_once():
     for run in set(runs) - set(done):
         assert (run.status, run.error_kind) == ("failed", "permanent")
         assert str(done[0].pk) in run.error
+
+
+def test_a_write_asked_with_other_arguments_after_a_crash_is_diverged_and_not_sent():
+    """S11: never another call's result, never a silent substitute."""
+    words = iter(["first", "second"])
+    graph = Graph("fickle", state=Log)
+
+    @graph.node(retry=Retry(attempts=2, first=0))
+    def propose(run, state):
+        run.call(send, text=next(words))
+        raise Transient("again")
+
+    with registered(graph):
+        run = start("fickle", {})
+        drive(run)
+        pass_time(1)
+        drive(run)
+    assert sent == ["first"]
+    assert (run.status, run.error_kind) == ("failed", "diverged")
+    assert "first" in run.error and "second" in run.error and "explicit key" in run.error
+
+
+def test_an_explicit_key_returns_the_recorded_result_in_a_later_step():
+    graph = Graph("keyed", state=Log)
+
+    @graph.node(then="two")
+    def one(run, state):
+        state.log.append(run.call(send, text="x", key="k:{run_id}"))
+
+    @graph.node
+    def two(run, state):
+        state.log.append(run.call(send, text="x", key="k:{run_id}"))
+
+    with registered(graph):
+        run = start("keyed", {})
+        drive(run)
+    assert run.state_at()["log"] == ["sent x", "sent x"]
+    assert sent == ["x"]
+
+
+def test_an_explicit_key_of_another_run_is_refused_naming_it():
+    graph = Graph("shared", state=Log)
+
+    @graph.node(retry=Retry(attempts=1))
+    def one(run, state):
+        run.call(send, text="x", key="the-one")
+
+    with registered(graph):
+        first = start("shared", {})
+        drive(first)
+        second = start("shared", {})
+        drive(second)
+    assert second.status == "failed"
+    assert str(first.id) in second.error
+    assert sent == ["x"]

@@ -10,7 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
 
 from runs import END, Ambiguous, Ask, Expired, Found, Graph, Rejected, Retry, Transient, start, tool
 from runs.engine import boundaries, clock
@@ -28,22 +27,12 @@ from runs.testing import (
 from runs.testing.faults import each_statement, in_transaction
 from tests.amounts import KILLS
 from tests.runs.driving import kills_of
+from tests.runs.posting import sent
+from tests.runs.states import Log
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("nothing_sent")]
 
 committed = pytest.mark.django_db(transaction=True)
-
-
-class Log(BaseModel):
-    log: list[str] = []
-
-
-world: list[str] = []
-
-
-@pytest.fixture(autouse=True)
-def empty_world():
-    world.clear()
 
 
 @tool
@@ -53,7 +42,7 @@ def read(text: str) -> str:
 
 @tool(kind="write")
 def post(text: str) -> str:
-    world.append(text)
+    sent.append(text)
     return f"posted {text}"
 
 
@@ -69,8 +58,8 @@ def mail(to: str) -> str:
 
 @tool(kind="write", retry=Retry(attempts=3, first=4, jitter=0))
 def busy_twice(text: str) -> str:
-    world.append(text)
-    if len(world) < 3:
+    sent.append(text)
+    if len(sent) < 3:
         raise Transient("busy")
     return text
 
@@ -87,13 +76,13 @@ def look(run, state):
 @errand.node(then=("look", "finish"))
 def send(run, state):
     try:
-        sent = run.call(
+        posted = run.call(
             post, key="post:{run_id}", text="draft", approve=Ask("Post it?", due=timedelta(hours=8))
         )
     except Rejected as no:
         state.log = [no.reason]
         return "look"
-    state.log.append(sent)
+    state.log.append(posted)
     return "finish"
 
 
@@ -116,7 +105,7 @@ def test_a_run_is_driven_to_its_end_with_scripted_answers_and_no_waiting(setting
     run = drive(errand, {}, ANSWERS)
     assert (run.status, run.step) == ("completed", 4)
     assert run.state_at()["log"] == ["PAGE 0", "PAGE 1", "posted final", "paid 7", "well", "once"]
-    assert world == ["final"]
+    assert sent == ["final"]
     assert time.monotonic() - began < 600, "the undo window was waited for"
 
 
@@ -132,9 +121,11 @@ def test_each_claim_is_by_a_worker_of_its_own():
 
 
 def test_an_answer_may_be_a_function_of_the_request():
+    asked = []
+
     def reject_first(request):
-        if "rejected" not in world:
-            world.append("rejected")
+        asked.append(request)
+        if len(asked) == 1:
             return {"verdict": "reject", "reason": "too long", "by": "bob"}
         return {"verdict": "approve"}
 
@@ -146,7 +137,7 @@ def test_an_answer_may_be_a_function_of_the_request():
 def test_a_question_without_an_answer_runs_into_its_deadline():
     run = drive(errand, {}, {"feedback": {"verdict": "respond"}})
     assert (run.status, run.error_kind) == ("failed", "expired")
-    assert world == []
+    assert sent == []
 
 
 def test_a_question_that_nothing_will_ever_answer_is_named():
@@ -166,7 +157,7 @@ def test_pauses_between_tries_take_no_time_and_keep_the_lease():
         run = drive(graph, {})
         assert clock.now() - began >= timedelta(seconds=12)
     assert run.status == "completed"
-    assert len(world) == 3
+    assert len(sent) == 3
     assert not run.checkpoints.filter(kind__in=("lost", "hand_back")).exists(), "a heartbeat keeps the lease"
 
 
@@ -291,11 +282,11 @@ def test_every_write_stands_between_boundaries():
         state.log.append(run.call(read, text="x" * 50_000))
 
     def raise_once(error):
-        if "raised" not in world:
-            world.append("raised")
+        if not raised:
+            raised.append(error)
             raise error
 
-    pending, uncovered, named = [], [], []
+    raised, pending, uncovered, named = [], [], [], []
 
     def see(number, when, sql):
         if when == "before":

@@ -22,7 +22,7 @@ from runs.core.outcomes import Waits
 from runs.engine import boundaries
 from runs.engine.verify import first_bad_row
 from tests.runs.driving import answer, drive, registered
-from tests.runs.posting import send, sent
+from tests.runs.posting import send, send_async, sent
 from tests.runs.states import Log
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_sent")]
@@ -134,11 +134,6 @@ def test_what_is_changed_after_a_node_has_returned_is_in_no_checkpoint():
 
 def test_a_sync_node_calls_an_async_tool_and_an_async_node_a_sync_one_in_one_graph():
     graph = Graph("mixed", state=Log)
-
-    @tool(kind="write", honours_key=True)
-    async def send_async(text: str, idempotency_key: str) -> str:
-        sent.append(text)
-        return text.upper()
 
     @graph.node(then=("async_one",))
     def sync_one(run, state):

@@ -5,42 +5,31 @@ from __future__ import annotations
 import sys
 
 import pytest
-from pydantic import BaseModel
 
 from runs import END, Ask, Found, Graph, registry, start, tool
 from runs.core.outcomes import Lost, Waits
 from runs.engine.claim import MOST_DEATHS
 from runs.models import LedgerEntry, Remark, Run
 from tests.runs.driving import answer, claim, drive, kinds, pass_lease, pass_time, registered
+from tests.runs.posting import sent
+from tests.runs.states import Log
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-class Log(BaseModel):
-    log: list[str] = []
-
-
-world: list[str] = []
-
-
-@pytest.fixture(autouse=True)
-def empty_world():
-    world.clear()
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_sent")]
 
 
 def looked_up(idempotency_key, arguments):
-    return Found("found") if idempotency_key in world else None
+    return Found("found") if idempotency_key in sent else None
 
 
 @tool(kind="write", reconcile=looked_up)
 def post(text: str, idempotency_key: str) -> str:
-    world.append(idempotency_key)
+    sent.append(idempotency_key)
     return text
 
 
 @tool(kind="write")
 def post_blindly(text: str) -> str:
-    world.append(text)
+    sent.append(text)
     return text
 
 
@@ -99,15 +88,15 @@ def test_a_write_found_open_after_a_crash_is_looked_up_and_made_once(before):
         pass_time(63)
         drive(run, "w3")
     assert run.status == "completed"
-    assert len(world) == 1
+    assert len(sent) == 1
     assert run.state_at()["log"] == [("found" if not before else "hello")]
 
 
 @pytest.mark.parametrize(
-    ("outcome", "result", "log", "sent"),
+    ("outcome", "result", "log", "times"),
     [("happened", "it said", ["it said"], 1), ("not_happened", None, ["hello"], 2), ("give_up", None, [], 1)],
 )
-def test_a_write_that_nobody_can_look_up_is_settled_by_a_person(outcome, result, log, sent):
+def test_a_write_that_nobody_can_look_up_is_settled_by_a_person(outcome, result, log, times):
     """In doubt: a question to the operators, whose answer settles the entry; never a silent repeat."""
     with registered(blind):
         run = start("blind", {})
@@ -123,7 +112,7 @@ def test_a_write_that_nobody_can_look_up_is_settled_by_a_person(outcome, result,
         answer(run, verdict="respond", payload={"outcome": outcome, "result": result}, by="olga")
         drive(run, "w4")
     assert run.state_at()["log"] == log
-    assert len(world) == sent
+    assert len(sent) == times
     assert run.status == ("failed" if outcome == "give_up" else "completed")
 
 
@@ -151,7 +140,7 @@ def test_a_result_that_comes_after_the_lease_was_lost_is_a_remark_and_not_the_ou
         pass_time(63)
         drive(run, "w3")
     assert run.status == "completed"
-    assert len(world) == 1
+    assert len(sent) == 1
 
 
 def test_a_run_whose_driver_keeps_dying_is_failed_as_poison_before_it_runs_again():
@@ -171,14 +160,14 @@ def test_a_run_whose_driver_keeps_dying_is_failed_as_poison_before_it_runs_again
         assert delays == [1, 2, 4], "at once after the first silent end, then after a growing delay"
     assert (run.status, run.error_kind, run.deaths) == ("failed", "poison", MOST_DEATHS + 1)
     assert "publish" in run.error and "victim-" in run.error
-    assert world == []
+    assert sent == []
     assert kinds(run).count("claim") == MOST_DEATHS + 2
     with registered(posting):
         run.retry("olga", "what killed them is mended")
         assert (run.deaths, run.silent, run.alone) == (0, 0, False)
         assert claim(run, "w2", alone=False).run() is not None, "it is no suspect any more"
     run.refresh_from_db()
-    assert (run.status, len(world)) == ("completed", 1)
+    assert (run.status, len(sent)) == ("completed", 1)
 
 
 def test_a_suspect_is_not_driven_beside_other_runs():
@@ -273,7 +262,7 @@ def test_a_stored_state_that_cannot_be_read_fails_the_run_and_calls_nothing(kept
 
     @graph.node(then=("go", END))
     def go(run, state):
-        world.append(state["a"])
+        sent.append(state["a"])
         return END
 
     body = '{"a":[1,' + kept + "]}"
@@ -291,10 +280,10 @@ def test_a_stored_state_that_cannot_be_read_fails_the_run_and_calls_nothing(kept
         run.retry("olga", "as it is")
         assert claim(run) is None
         run.refresh_from_db()
-        assert (run.status, run.error_kind, world) == ("failed", "bad_state", [])
+        assert (run.status, run.error_kind, sent) == ("failed", "bad_state", [])
         run.retry("olga", "without what cannot be read", state={"a": 2})
         drive(run)
-    assert (run.status, world, run.state_at()) == ("completed", [2], {"a": 2})
+    assert (run.status, sent, run.state_at()) == ("completed", [2], {"a": 2})
     assert run.checkpoints.get(kind="start").body == body
     assert "tests.runs.moved_away" not in sys.modules
 

@@ -8,7 +8,6 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
-from pydantic import BaseModel
 
 from runs import Ask, Graph, Retry, start, tool
 from runs.engine import clock
@@ -16,20 +15,10 @@ from runs.engine.claim import Claimer
 from runs.engine.shift import Shift
 from runs.models import Run
 from tests.runs.driving import answer, claim, drive, kinds, pass_lease, pass_time, registered
+from tests.runs.posting import send_async, sent
+from tests.runs.states import Log
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-class Log(BaseModel):
-    log: list[str] = []
-
-
-world: list[str] = []
-
-
-@pytest.fixture(autouse=True)
-def empty_world():
-    world.clear()
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_sent")]
 
 
 def test_a_call_ten_leases_long_is_made_once_while_its_heart_beats(settings):
@@ -44,7 +33,7 @@ def test_a_call_ten_leases_long_is_made_once_while_its_heart_beats(settings):
 
     @tool(kind="write", honours_key=True, limit=timedelta(days=1))
     def slow_post(text: str, idempotency_key: str) -> str:
-        world.append(text)
+        sent.append(text)
         for _ in range(12):
             pass_time(500)
             wait_for_heartbeat(run.pk)
@@ -65,7 +54,7 @@ def test_a_call_ten_leases_long_is_made_once_while_its_heart_beats(settings):
         rival.join()
     run.refresh_from_db()
     assert run.status == "completed"
-    assert (started, world) == ([1], ["x"])
+    assert (started, sent) == ([1], ["x"])
     assert run.entries.count() == 1
     assert kinds(run) == ["start", "claim", "complete"]
     claimed, entry = run.checkpoints.get(kind="claim"), run.entries.get()
@@ -151,14 +140,9 @@ def test_an_async_node_is_cancelled_at_its_limit_and_tried_as_often_as_its_polic
 def test_async_nodes_and_tools_go_through_the_same_ledger():
     graph = Graph("async", state=Log)
 
-    @tool(kind="write", honours_key=True)
-    async def apost(text: str, idempotency_key: str) -> str:
-        world.append(text)
-        return text.upper()
-
     @graph.node
     async def publish(run, state):
-        made = await run.gather(apost.bind(text="a"), apost.bind(text="b"))
+        made = await run.gather(send_async.bind(text="a"), send_async.bind(text="b"))
         said = await run.interrupt("Well?", payload={"n": 7})
         state.log += [*made, said.verdict, str(said.payload["n"] + 1)]
 
@@ -172,7 +156,7 @@ def test_async_nodes_and_tools_go_through_the_same_ledger():
     run.refresh_from_db()
     assert run.status == "completed"
     assert run.state_at()["log"] == ["A", "B", "approve", "8"]
-    assert sorted(world) == ["a", "b"]
+    assert sorted(sent) == ["a", "b"]
 
 
 def test_gather_waits_for_all_and_answers_reach_their_caller_in_any_order():
