@@ -130,11 +130,14 @@ def faults(
         yield "most", f"Give a number from 1 to {MOST_AT_ONCE}."
 
 
-def owed(recurrence: Recurrence, after: datetime, now: datetime, catch_up: str, most: int) -> list[datetime]:
-    """The slots since `after` that are to have a run now, in order."""
+def owed(
+    recurrence: Recurrence, after: datetime, now: datetime, catch_up: str, most: int, tried: bool = False
+) -> list[datetime]:
+    """The slots since `after` that are to have a run now, in order; `tried`: the first of them could not be started."""
     found = recurrence.between(after, now, most if catch_up == "all" else 1)
     if catch_up == "none" and found and now - found[-1] > LATE:
-        return []
+        # the one that was tried was in time, and stays owed until another comes
+        return found if tried and found[-1] == recurrence.after(after) else []
     return found
 
 

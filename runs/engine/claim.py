@@ -152,7 +152,7 @@ class Claimer:
             if kind == "wake":
                 lines = lines_of(entries)  # also what a person settled meanwhile
             if limit:
-                limit.took(run.lane, run.status == statuses.CREATED, now)
+                limit.took(run, now)
             move(
                 run,
                 kind,

@@ -40,7 +40,7 @@ def sync() -> None:
     for (name, _), row in rows.items():
         if row.declared and row.withdrawn_at is None and row.version <= graphs[name].version:
             gone = Schedule.objects.filter(pk=row.pk, withdrawn_at=None, version=row.version)
-            gone.update(withdrawn_at=clock.now(), due_at=None)
+            gone.update(withdrawn_at=clock.now(), due_at=None, version=graphs[name].version)
 
 
 def _put(graph: Graph, every: Every, row: Schedule | None) -> None:

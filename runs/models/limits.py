@@ -9,7 +9,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
 from django.db import connection, models
-from django.db.models import Count, Q, Value
+from django.db.models import Count, Exists, OuterRef, Q, Value
 from django.utils.translation import gettext_lazy as _
 
 from runs import secrets
@@ -17,6 +17,7 @@ from runs.core.rate import Window
 from runs.core.words import is_storable
 from runs.engine import clock
 from runs.errors import Conflict, Invalid, Missing, joined, told
+from runs.models.checkpoint import Checkpoint
 from runs.models.repairs import LONGEST_REASON
 from runs.models.rules import not_blank
 from runs.models.run import LONGEST_LANE, Run, RunQuerySet
@@ -36,6 +37,12 @@ WITH RECURSIVE found(lane) AS (
 ) SELECT lane FROM found WHERE lane IS NOT NULL"""
 
 
+def not_begun() -> Q:
+    """Nobody has taken it yet. It is running all the same if it was migrated before, or repaired after a cancel."""
+    claims = Checkpoint.objects.filter(run=OuterRef("pk"), kind="claim")
+    return Q(status=CREATED) | Q(status=RUNNING) & ~Exists(claims)
+
+
 @dataclass(frozen=True, slots=True)
 class Room:
     """What may be taken from a queue now. Lanes: `full` have as many as may be, of `spent` none may start."""
@@ -48,11 +55,11 @@ class Room:
     def admits(self) -> Q:
         if not self.any:
             return Q(pk__in=[])
-        found = Q() if self.may_start else ~Q(status=CREATED)
+        found = Q() if self.may_start else ~not_begun()
         if self.full:
             found &= ~Q(lane__in=self.full)
         if self.spent and self.may_start:
-            found &= ~Q(lane__in=self.spent, status=CREATED)
+            found &= ~(Q(lane__in=self.spent) & not_begun())
         return found
 
 
@@ -153,8 +160,10 @@ class QueueLimit(models.Model):
                     return run
         return None
 
-    def took(self, lane: str, starts: bool, now: datetime) -> None:
-        """Count a claim; `starts`: it is the run's first one."""
+    def took(self, run: Run, now: datetime) -> None:
+        """Count a claim, before its checkpoint is written; and a start, if it is the run's first one."""
+        lane, counts = run.lane, (self.starts, self.starts_a_lane) != (None, None)
+        starts = counts and Run.objects.filter(not_begun(), pk=run.pk).exists()
         if starts and self.starts is not None:
             self.window = Window.read(self.window).count(self.starts, self.per_seconds, now).text
             self.free_at = self._free_at(self.starts, self.window, now)

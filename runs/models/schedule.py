@@ -207,7 +207,8 @@ class Schedule(models.Model):
     def resume(self, by: str) -> None:
         """From the next slot on: those that passed meanwhile start nothing."""
         now = clock.now()
-        paused = Schedule.objects.filter(pk=self.pk, paused_at__isnull=False, cron=self.cron, zone=self.zone)
+        seen = {"cron": self.cron, "zone": self.zone, "withdrawn_at": self.withdrawn_at}
+        paused = Schedule.objects.filter(pk=self.pk, paused_at__isnull=False, **seen)
         due = None if self.withdrawn_at is not None else self.recurrence.after(now)
         self._change(
             paused.update(paused_at=None, paused_by="", done_until=now, due_at=due, fault=""),
@@ -231,7 +232,8 @@ class Schedule(models.Model):
         from runs.engine.durably import durably
 
         now = clock.now()
-        slots = recurring.owed(self.recurrence, self.done_until, now, self.catch_up, self.most)
+        tried = bool(self.fault)
+        slots = recurring.owed(self.recurrence, self.done_until, now, self.catch_up, self.most, tried)
         started: list[Run] = []
         for slot in slots:
             try:
@@ -289,9 +291,12 @@ class Schedule(models.Model):
         )
 
     def _put_off(self, slot: datetime, error: Exception, now: datetime) -> None:
-        """The slot stays owed, and its fault is shown."""
+        """The slot stays owed, and its fault is shown; with "none", it is the first one that does."""
+        done = self.done_until
+        if self.catch_up == "none":
+            done = max(done, slot - timedelta(seconds=1))
         told = secrets.guard().redact(f"{slot:%Y-%m-%d %H:%M} UTC: {type(error).__name__}: {error}")
-        self._still().update(due_at=now + AGAIN, fault=storable_text(told)[:LONGEST_FAULT])
+        self._still().update(done_until=done, due_at=now + AGAIN, fault=storable_text(told)[:LONGEST_FAULT])
         log.warning("Schedule %s has no run for a slot, and tries again in %s: %s", self, AGAIN, told)
 
     def _still(self) -> ScheduleQuerySet:

@@ -191,6 +191,40 @@ def test_a_slot_whose_run_cannot_be_made_says_why_and_stays_owed():
     assert Run.objects.get().key == "schedule:hourly:2027-01-05T09:00Z"
 
 
+@pytest.mark.parametrize(
+    ("comes_back", "starts"),
+    [
+        ("2027-01-05T09:06", ["2027-01-05T09:00"]),
+        ("2027-01-05T09:50", ["2027-01-05T09:00"]),
+        ("2027-01-05T10:04", ["2027-01-05T10:00"]),  # and the one before is no more owed, as under "latest"
+        ("2027-01-05T10:20", []),
+    ],
+)
+def test_a_slot_that_was_tried_in_time_stays_owed_also_where_late_ones_start_nothing(comes_back, starts):
+    """Until the next one comes: the moment of the next try is later than what counts as late."""
+    broken = Graph("broken", state=Report)
+    broken.node(write)
+    works = []
+
+    @broken.every("0 * * * *", catch_up="none")
+    def hourly(slot):
+        if not works:
+            raise LookupError("the calendar is away")
+        return {"day": slot}
+
+    be_at("2027-01-05T08:10")
+    with registered(broken):
+        schedules.sync()
+        be_at("2027-01-05T09:00:30")
+        chores.do_due()
+        assert "09:00 UTC: LookupError" in Schedule.objects.get(name="hourly").fault
+        works.append(True)
+        be_at(comes_back)
+        chores.do_due()
+        row = Schedule.objects.get(name="hourly")
+    assert days() == starts and row.fault == ""
+
+
 def test_a_clock_that_is_set_back_starts_nothing_again():
     be_at("2027-01-05T08:10")
     made()
@@ -355,6 +389,35 @@ def test_what_is_declared_no_more_starts_nothing_until_it_is_back():
         be_at("2027-01-07T12:00")
         chores.do_due()
     assert [run.key for run in Run.objects.filter(graph="twin")] == ["schedule:daily:2027-01-07T09:00Z"]
+
+
+def test_what_a_newer_version_declares_no_more_does_not_come_back_with_an_older_process():
+    """R7: old workers start and tick on beside the new ones."""
+    be_at("2027-01-05T12:00")
+    with registered(twin(1, "0 9 * * *")):
+        schedules.sync()
+    with registered(twin(2, None)):
+        schedules.sync()
+    with registered(twin(1, "0 9 * * *")):
+        schedules.sync()
+        row = Schedule.objects.get(name="daily")
+        be_at("2027-01-06T12:00")
+        chores.do_due()
+    assert row.withdrawn_at is not None and row.due_at is None
+    assert not Run.objects.filter(graph="twin").exists()
+
+
+def test_a_paused_one_that_was_withdrawn_meanwhile_is_not_resumed_by_who_has_not_seen_that():
+    with registered(twin(1, "0 9 * * *")):
+        schedules.sync()
+    row = Schedule.objects.get(name="daily")
+    row.pause("olga")
+    with registered(twin(2, None)):
+        schedules.sync()
+    with pytest.raises(Conflict, match="Look at it again"):
+        row.resume("olga")
+    row.resume("olga")
+    assert (row.paused_at, row.due_at, row.next_slot) == (None, None, None)
 
 
 def test_a_process_without_the_graph_leaves_it_to_others():
