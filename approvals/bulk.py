@@ -144,9 +144,6 @@ class Selection:
     def decidable(self, verdict: str) -> list[Item]:
         return [item for item in self.items if not item.forecasts[verdict].is_refused]
 
-    def left_out(self, verdict: str) -> list[Item]:
-        return [item for item in self.items if item.forecasts[verdict].is_refused]
-
     @property
     def must_type(self) -> bool:
         return len(self.picks) > TYPED_ABOVE

@@ -64,7 +64,7 @@ def _is_edited(page: ApprovalPage, draft: Draft, table: str) -> bool:
 
 
 def give_back(approval: Approval, person: User, withdrawn: Decision) -> None:
-    """After an undo: the edit, reason or answer of the decision is a draft again."""
+    """After an undo: the edit, reason or answer of the decision is a draft again. Raises Invalid where it cannot be."""
     typed = {}
     contract = approval.contract
     if contract is not None:

@@ -31,7 +31,7 @@ NEAR = 1_000  # rows of the list, and then a stretch more
 FAR_OPEN = 2_000
 FAR_DECIDED = 10_000  # they lie in their order, and are read sooner
 FEW = 1_000  # what an index finds is few
-FREQUENT = 5_000  # of what is expected to be more, the index of words is not asked
+FREQUENT = 2_500  # of what is expected to be more, the index of words is not asked
 READ = 20_000  # of no more is each text read where there is no index of words, on SQLite
 PATIENCE = 1_000  # milliseconds, in which it has to find them
 

@@ -10,6 +10,7 @@ from pydantic_core import to_json
 
 from runs.core.child import ChildEnd
 from runs.core.graph import Graph
+from runs.core.spending import Spent
 from runs.talk import Talk
 
 
@@ -24,7 +25,7 @@ class HandOff:
     The graph's state has the fields `request`, which the model writes, `talk`, and `answer`. The talk begins with what
     was said so far, or without it (`said=False`), and with what was spent: the child's budget is for the whole talk,
     and what it spends or is allowed beyond it counts here afterwards. A child that fails is told as a failure, and what
-    its steps have spent counts as well.
+    it and all below it have spent counts as well, also in the step that failed.
     """
 
     graph: Graph | str
@@ -40,11 +41,15 @@ class HandOff:
 
     def take(self, talk: Talk, end: ChildEnd) -> str:
         """What the model is told, with what the child spent taken over."""
+        before = Spent(talk.tokens, talk.usd)
         came_to = end.result if end.completed else end.reached or {}
         if "talk" in came_to:
             theirs = Talk.model_validate(came_to["talk"])
             for name in ("tokens", "usd", "more_tokens", "more_usd"):
                 setattr(talk, name, getattr(theirs, name))
+        if end.spent is not None:  # of steps that were never committed no state tells
+            all_of_it = before + end.spent
+            talk.tokens, talk.usd = max(talk.tokens, all_of_it.tokens), max(talk.usd, all_of_it.usd)
         if not end.completed:
             return f"It failed: {end.error.partition(chr(10))[0] or end.status}"
         answer = end.result.get("answer")

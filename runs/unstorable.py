@@ -6,14 +6,16 @@ The core knows no framework, so its reasons are English; here they are said agai
 
 from __future__ import annotations
 
+import re
 from operator import eq
 from typing import TYPE_CHECKING
 
 from django.utils.functional import lazy
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext, gettext_noop
 
 from runs.core.errors import CodecError
 from runs.pages.recorded import Sentences
+from runs.pydantic_words import of_parsers, of_pydantic
 
 if TYPE_CHECKING:
     from runs.core.errors import DurableError
@@ -32,54 +34,24 @@ class Faults(Sentences):
         whole = super().retold(text, within=within)
         return whole if whole != text and any(map(eq, told, parts)) else "; ".join(told)
 
+    def _told(self, name: str, value: str, within: bool) -> str:
+        match name:
+            case "why":
+                return of_parsers.retold(value)
+            case "expected":
+                return _choices(value)
+            case _:
+                return super()._told(name, value, within)
 
-# What pydantic says of one value; `list_all_errors` of pydantic_core has them all.
-of_pydantic = (
-    gettext_noop("Field required"),
-    gettext_noop("Extra inputs are not permitted"),
-    gettext_noop("Input should be None"),
-    gettext_noop("Input should be an object"),
-    gettext_noop("Input should be a valid array"),
-    gettext_noop("Input should be a valid list"),
-    gettext_noop("Input should be a valid tuple"),
-    gettext_noop("Input should be a valid set"),
-    gettext_noop("Input should be a valid dictionary"),
-    gettext_noop("Input should be a valid dictionary or instance of %(cls)s"),
-    gettext_noop("Input should be a valid string"),
-    gettext_noop("Input should be a valid boolean"),
-    gettext_noop("Input should be a valid boolean, unable to interpret input"),
-    gettext_noop("Input should be a valid integer"),
-    gettext_noop("Input should be a valid integer, unable to parse string as an integer"),
-    gettext_noop("Input should be a valid integer, got a number with a fractional part"),
-    gettext_noop("Input should be a valid number"),
-    gettext_noop("Input should be a valid number, unable to parse string as a number"),
-    gettext_noop("Input should be a finite number"),
-    gettext_noop("Input should be a valid decimal"),
-    gettext_noop("Decimal input should be an integer, float, string or Decimal object"),
-    gettext_noop("Input should be a valid date"),
-    gettext_noop("Input should be a valid date in the format YYYY-MM-DD, %(fault)s"),
-    gettext_noop("Input should be a valid date or datetime, %(fault)s"),
-    gettext_noop("Input should be a valid datetime"),
-    gettext_noop("Input should be a valid datetime, %(fault)s"),
-    gettext_noop("Input should be a valid datetime or date, %(fault)s"),
-    gettext_noop("Input should have timezone info"),
-    gettext_noop("Input should be in a valid time format, %(fault)s"),
-    gettext_noop("Input should be a valid UUID, %(fault)s"),
-    gettext_noop("Input should be greater than %(limit)s"),
-    gettext_noop("Input should be greater than or equal to %(limit)s"),
-    gettext_noop("Input should be less than %(limit)s"),
-    gettext_noop("Input should be less than or equal to %(limit)s"),
-    gettext_noop("Input should be a multiple of %(limit)s"),
-    gettext_noop("String should have at least %(count)s character"),
-    gettext_noop("String should have at least %(count)s characters"),
-    gettext_noop("String should have at most %(count)s character"),
-    gettext_noop("String should have at most %(count)s characters"),
-    gettext_noop("String should match pattern '%(pattern)s'"),
-    gettext_noop("%(kind)s should have at least %(count)s item after validation, not %(most)s"),
-    gettext_noop("%(kind)s should have at least %(count)s items after validation, not %(most)s"),
-    gettext_noop("Input should be %(expected)s"),
-    gettext_noop("Value error, %(fault)s"),
-)
+
+def _choices(text: str) -> str:
+    """'a', 'b' or 3: the word before the last; none of those within quotes."""
+    before, between, last = text.rpartition(" or ")
+    if not between or before.count("'") % 2 or last.count("'") % 2:
+        return text
+    return f"{before}{gettext(' or ')}{last}"
+
+
 of_values = Faults(
     # while it is written
     gettext_noop("is nested too deep to be stored"),
@@ -147,3 +119,27 @@ def _fault(error: DurableError | str) -> str:
 
 # A whole error, or one reason of it, for a sentence that is told (runs.errors.told).
 fault = lazy(_fault, str)
+
+
+# How such an error stands in a run or an entry: after its class, or where the engine met it.
+_OF_CLASS = re.compile(r"(?P<before>\w{1,100}: )(?P<fault>.+)")
+of_failures = (
+    gettext_noop("run %(run)s, state after node '%(node)s': %(fault)s"),
+    gettext_noop("node '%(node)s': %(fault)s"),
+    gettext_noop("graph '%(graph)s' has no node '%(node)s'"),
+)
+
+
+class Failures(Sentences):
+    def retold(self, text: str, *, within: bool = False) -> str:
+        """One line of a recorded error. What has neither class nor place is somebody's own words, and stays."""
+        if (told := super().retold(text)) != text:
+            return told
+        found = _OF_CLASS.fullmatch(text)
+        return found["before"] + _fault(found["fault"]) if found else text
+
+    def _told(self, name: str, value: str, within: bool) -> str:
+        return _fault(value) if name == "fault" else super()._told(name, value, within)
+
+
+failures = Failures(*of_failures)

@@ -43,6 +43,13 @@ def is_drawn_elsewhere(test: str) -> bool:
     return DRAWN and (random.Random(f"{SEED} {test}").random() < 0.5) == ON_POSTGRES
 
 
+def drawn_of_list(test: str, cases: Sequence[Case]) -> list[Case]:
+    """The cases of a test marked `long_list` that this run takes: in a developer's bin/test a quarter of them."""
+    if not DRAWN:
+        return list(cases)
+    return random.Random(f"{SEED} {test}").sample(cases, ceil(len(cases) / 4))
+
+
 def dice(name: str) -> random.Random:
     """What is drawn for that name. TEST_SEED=<what was printed> draws the same again."""
     print(f"TEST_SEED={SEED}")

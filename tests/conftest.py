@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.amounts import IN_CI, ON_POSTGRES, is_drawn_elsewhere
+from tests.amounts import IN_CI, ON_POSTGRES, drawn_of_list, is_drawn_elsewhere
 from tests.places import PLACES, is_of_once_only
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,11 +42,13 @@ elif _worker := os.environ.get("PYTEST_XDIST_WORKER"):  # a database file, blobs
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    hands_out = config.getoption("numprocesses", None) and not config.getoption("collectonly")
+    if hands_out:  # its workers load and test; none may read the settings before it has a home of its own
+        del os.environ["DJANGO_SETTINGS_MODULE"]
+        return
     import django
 
     django.setup()  # pytest-django reads a settings module named in pyproject.toml before this file could speak
-    if config.getoption("numprocesses", None):  # nor may a worker read it before it has a home of its own
-        del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -61,6 +63,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     else:
         other = [item for item in items if item.get_closest_marker("postgres_only")]
     other += [item for item in items if is_drawn_for_the_other(item)]
+    left_out = set(other)
+    other += not_drawn_of_lists([item for item in items if item not in left_out])
     if other:
         config.hook.pytest_deselected(items=other)
         left_out = set(other)
@@ -84,6 +88,16 @@ def is_drawn_for_the_other(item: pytest.Item) -> bool:
     """In a developer's run: a test that either database will do for."""
     of_one = any(item.get_closest_marker(name) for name in ("sqlite_only", "postgres_only"))
     return not (of_one or is_once_only(item)) and is_drawn_elsewhere(item.nodeid)
+
+
+def not_drawn_of_lists(items: list[pytest.Item]) -> list[pytest.Item]:
+    """In a developer's run: most cases of those tests that try a long list of what is alike."""
+    lists: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("long_list"):
+            lists.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    drawn = {item for test, cases in lists.items() for item in drawn_of_list(test, cases)}
+    return [item for cases in lists.values() for item in cases if item not in drawn]
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -71,13 +71,14 @@ def _fits(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def on_postgres(together: bool) -> dict[str, list[str]]:
-    """The parts without the files that run once; all but the kills in one, for so few that one process is enough."""
+    """The parts without the files that run once; of a developer's run those with few left `together` in one."""
     left = {part: [name for name in files if not is_of_once_only(name)] for part, files in parts().items()}
     if not together:
         return left
-    kills = next(iter(left))
-    others = [part for part in left if part != kills]
-    return {kills: left[kills], "; ".join(others): [name for part in others for name in left[part]]}
+    long, few = list(left)[:2], list(left)[2:]
+    return {part: left[part] for part in long} | {
+        "; ".join(few): [name for part in few for name in left[part]]
+    }
 
 
 def is_of_once_only(name: str) -> bool:

@@ -77,9 +77,7 @@ class Popen(subprocess.Popen):
             cwd: Any, env: Any, startupinfo: Any, creationflags: Any, shell: Any, *pipes_and_more: Any,
         ) -> None:  # fmt: skip
             pipes = pipes_and_more[:6]
-            stdin, _, _, stdout, _, stderr = pipes
-            files = [file if file != -1 else own for own, file in enumerate((stdin, stdout, stderr))]
-            self.pid = _starter().start([str(word) for word in args[1:]], cwd, env, files)
+            self.pid = _starter().start([str(word) for word in args[1:]], cwd, env, _files_of_child(*pipes))
             self._child_created = True
             self._close_pipe_fds(*pipes)
 
@@ -96,6 +94,12 @@ class Popen(subprocess.Popen):
                 os.close(child)
             self._ended = _starter().waitpid(self.pid)
             return self._ended
+
+
+def _files_of_child(*pipes: int) -> list[int]:
+    """Of the six ends that subprocess makes, its three; where one is none (-1), that of its parent."""
+    stdin, _, _, stdout, _, stderr = pipes
+    return [file if file != -1 else own for own, file in enumerate((stdin, stdout, stderr))]
 
 
 def run(command: Sequence[str], **settings: Any) -> subprocess.CompletedProcess[str]:
@@ -189,13 +193,11 @@ class Forked(subprocess.Popen):
         cwd: Any, env: Any, startupinfo: Any, creationflags: Any, shell: Any, *pipes_and_more: Any,
     ) -> None:  # fmt: skip
         pipes = pipes_and_more[:6]
-        stdin, _, _, stdout, _, stderr = pipes
-        files = [file if file != -1 else own for own, file in enumerate((stdin, stdout, stderr))]
         sys.stdout.flush(), sys.stderr.flush()
         self.pid = os.fork()
         if self.pid == 0:
             os.setsid()
-            _become([str(word) for word in args[1:]], files)
+            _become([str(word) for word in args[1:]], _files_of_child(*pipes))
         self._child_created = True
         self._close_pipe_fds(*pipes)
 

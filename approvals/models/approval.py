@@ -217,10 +217,6 @@ class Approval(Deciding, Undoing, Tending, Delegating, Timing, models.Model):
         rows = [row for row in self.reviewers.all() if row.stage == self.stage and not row.excluded]
         return list(dict.fromkeys(row.shown for row in rows if row.instead_of_id is None))
 
-    @property
-    def excluded_names(self) -> list[str]:
-        return [row.name for row in self.reviewers.all() if row.excluded]
-
     def lock(self) -> None:
         """Hold this row until the transaction ends, and read it anew. Whoever needs the Run locks that first."""
         self.refresh_from_db(from_queryset=Approval.objects.select_for_update())

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from approvals.models.approval import Approval
 
 KEPT = timedelta(days=7)  # after the decision, which can long not be undone any more
-LONGEST_JSON = 750_000  # characters: what a page lets people edit
+LONGEST_JSON = (
+    2_500_000  # characters: as much as a form can send, so that what was decided can be typed again
+)
 DIGEST = 64  # characters
 TEXTS = ("reason", "words", "comment")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")  # of a text in JSON

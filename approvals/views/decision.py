@@ -81,7 +81,12 @@ def undo(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         trouble = Trouble(refusal.status, refusal.message)
         return show(request, ApprovalPage(fresh, request.user, trouble=trouble), refusal.status)
     if withdrawn is not None:
-        give_back(approval, request.user, withdrawn)
+        try:
+            give_back(approval, request.user, withdrawn)
+        except Invalid as lost:
+            said = _("What you had typed could not be put back: %(why)s") % {"why": lost.message}
+            page = ApprovalPage(fetch(request.user, pk), request.user, trouble=Trouble(200, said))
+            return show(request, page, 200)
     return redirect(f"{approval.get_absolute_url()}{Listing.of(request.user, request.GET).filter.query}")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any  # a result is the child's state
 
 from runs.core.codec import storable
+from runs.core.spending import Spent
 
 
 @storable
@@ -22,7 +23,8 @@ class Child:
 class ChildEnd:
     """How a child ended: completed, failed or cancelled. `result` is its final state as a dict, if it completed.
 
-    `reached` is the state after its last step, of one that was started by itself and did not complete.
+    Of one that was started by itself and did not complete, `reached` is the state after its last step, and `spent`
+    what it and all below it had recorded with run.spend until then, also in the step that failed.
     """
 
     id: str
@@ -31,6 +33,7 @@ class ChildEnd:
     error_kind: str = ""
     error: str = ""
     reached: Any = None
+    spent: Spent | None = None
 
     @property
     def completed(self) -> bool:

@@ -11,6 +11,7 @@ from runs.core.child import ChildEnd
 from runs.core.errors import Permanent
 from runs.core.graph import Graph
 from runs.core.ledger import OPEN
+from runs.core.spending import Spent
 
 if TYPE_CHECKING:
     from runs.core.ledger import Entry
@@ -30,6 +31,7 @@ class MemoryChildren:
 
     graphs: dict[str, Graph] = field(default_factory=dict)
     children: dict[str, list[MemoryChild]] = field(default_factory=dict)  # by the key of their entry
+    spent: Spent = Spent()  # by the run and those that have ended below it
 
     def graph(self, graph: Graph | str) -> Graph:
         if isinstance(graph, Graph):

@@ -21,12 +21,14 @@ from runs.core.ledger import (
     OUTCOMES,
     SIGNAL,
     TIMER,
+    VALUE,
     Entry,
     settled,
 )
 from runs.core.memory_children import MemoryChildren
 from runs.core.moments import moment_of
 from runs.core.rate import Rate, Window
+from runs.core.spending import NAME, told_by
 
 
 @dataclass
@@ -83,6 +85,8 @@ class MemoryLedger(MemoryChildren):
         entry.result = codec.dumps(value)
         entry.status = DONE
         self.entries[entry.key] = entry
+        if entry.kind == VALUE and entry.name == NAME:
+            self.spent += told_by(entry.result)
         self._done(entry)
         return entry
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any  # recorded values are the author's
 
-from runs.core import codec
+from runs.core import codec, spending
 from runs.core.ask import Ask
 from runs.core.calls import Calls
 from runs.core.child import Child
@@ -107,7 +107,7 @@ class Questions(Calls, People, Waiting, Children):
         return self.value("note", lambda: str(text))
 
     def spend(self, tokens: int, usd: Any) -> Work:
-        return self.value("spend", lambda: {"tokens": tokens, "usd": usd})
+        return self.value(spending.NAME, lambda: {"tokens": tokens, "usd": usd})
 
     def blob(self, content: bytes | str, media_type: str) -> Work:
         data = content.encode() if isinstance(content, str) else bytes(content)

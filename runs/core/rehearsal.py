@@ -101,8 +101,12 @@ def _ends_children(run: Rehearsal) -> bool:
                 if went.status == "waiting":
                     continue
                 state = restore_loosely(went.graph.flatten(went.state))
-                result, reached = (state, None) if went.status == "completed" else (None, state)
-                child.end = ChildEnd(child.id, went.status, result, went.error_kind, went.error, reached)
+                came_to = {"reached": state, "spent": went.ledger.spent}
+                if went.status == "completed":
+                    came_to = {"result": state}
+                how = {"error_kind": went.error_kind, "error": went.error}
+                child.end = ChildEnd(child.id, went.status, **how, **came_to)
+                ledger.spent += went.ledger.spent
                 moved = True
         ledger.look([entry.key])
     return moved

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext_lazy as _
 
 from runs.engine import compensating, family
@@ -48,14 +49,31 @@ def cancel(run_id: uuid.UUID, by: str, reason: str, compensate: bool) -> Checkpo
 
 
 def _refuse_under_a_fork(run: Run) -> None:
-    """A fork goes on with what this run did, and does not know of its undoing."""
-    forks = [run.pk]
-    while forks:
-        rows = Run.objects.filter(origin__in=forks).order_by("created_at")
-        if found := rows.live().first():
-            said = _(
-                "Run %(fork)s is a fork of run %(run)s and goes on with what this would undo. Cancel it first, or "
-                "cancel run %(run)s without undoing."
-            )
-            raise Conflict(told(said, fork=found.short_id, run=run.short_id))
-        forks = list(rows.values_list("pk", flat=True))
+    """A fork goes on with what this run did, or a child that is undone with it, and does not know of the undoing."""
+    for origin in (run, *_forked_below(run)):
+        origins = [origin.pk]
+        while origins:
+            rows = Run.objects.filter(origin__in=origins).order_by("created_at")
+            if found := rows.live().first():
+                said = _(
+                    "Run %(fork)s is a fork of run %(origin)s and goes on with what this would undo. Cancel it first, "
+                    "or cancel run %(run)s without undoing."
+                )
+                names = {"fork": found.short_id, "origin": origin.short_id, "run": run.short_id}
+                raise Conflict(told(said, **names))
+            origins = list(rows.values_list("pk", flat=True))
+
+
+def _forked_below(run: Run) -> list[Run]:
+    """The runs below this one that have forks, and live and end with it: few, however large the family."""
+    forks = Run.objects.filter(origin=OuterRef("pk"))
+    forked = Run.objects.live().filter(Exists(forks), root=run.root, depth__gt=run.depth)
+    return [child for child in forked.select_related("parent") if _ends_with(child, run)]
+
+
+def _ends_with(child: Run, run: Run) -> bool:
+    while child.pk != run.pk:
+        if child.parent is None or child.detached or child.ended or child.ending:
+            return False
+        child = child.parent
+    return True

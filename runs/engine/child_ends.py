@@ -11,6 +11,7 @@ from runs.core.codec_loose import restore_loosely
 from runs.core.errors import DurableError, Permanent
 from runs.core.ledger import Entry
 from runs.engine import blobs
+from runs.engine.below import spent_by
 from runs.engine.durably import FAULTS
 from runs.engine.state import StoredState, final_trees
 from runs.engine.telling import end_of
@@ -41,11 +42,11 @@ def _with_results(
 ) -> Iterator[ChildEnd]:
     """The final states are read from the children themselves: what has completed changes no more.
 
-    `also_reached`: and where the others stood.
+    `also_reached`: and where the others stood, and what they had spent.
     """
     trees = final_trees([end["run"] for end in ends if end["status"] == statuses.COMPLETED])
     for end in ends:
-        result = reached = None
+        result = reached = spent = None
         if end["status"] == statuses.COMPLETED:
             tree = trees.get(end["run"])
             if tree is None:
@@ -53,16 +54,17 @@ def _with_results(
             blobs.share(end["run"], parent_id, codec.encode(tree))
             result = restore_loosely(tree)
         elif also_reached:
-            reached = _reached(parent_id, end)
-        yield ChildEnd(end["run"], end["status"], result, end["error_kind"], end["error"], reached)
+            child = Run.objects.get(pk=end["run"])
+            last = child.checkpoints.filter(digest=end["head"]).first()
+            reached = _reached(parent_id, child, child.seq if last is None else last.seq)
+            spent = spent_by(child.pk, None if last is None else last.at)
+        yield ChildEnd(end["run"], end["status"], result, end["error_kind"], end["error"], reached, spent)
 
 
-def _reached(parent_id: Any, end: dict[str, Any]) -> Any:
+def _reached(parent_id: Any, child: Run, seq: int) -> Any:
     """The state at the checkpoint with which it ended; None where that cannot be read, as may be why it failed."""
-    child = Run.objects.get(pk=end["run"])
-    seq = child.checkpoints.filter(digest=end["head"]).values_list("seq", flat=True).first()
     try:
-        tree = StoredState.load(child.pk, child.seq if seq is None else seq).tree
+        tree = StoredState.load(child.pk, seq).tree
         blobs.share(child.pk, parent_id, codec.encode(tree))
         return restore_loosely(tree)
     except FAULTS:

@@ -33,7 +33,7 @@ from runs.engine.ids import uuid7
 from runs.engine.lease import Lease
 from runs.engine.portion import Portion
 from runs.engine.starting import first_body, remember
-from runs.engine.telling import answer, end_of, tell_all
+from runs.engine.telling import CLOSED, answer, end_of, tell_all
 from runs.engine.transition import begun
 from runs.errors import Invalid, Missing
 from runs.models import statuses
@@ -109,7 +109,7 @@ class RowChildren:
         def take_up_some(run: Run, now: datetime) -> LedgerEntry:
             nonlocal reached
             row = LedgerEntry.objects.get(pk=entry.id)
-            if row.status != taking_up.CLOSED:
+            if row.status != CLOSED:
                 return row  # also after a fault: it was done
             if row.child_id is not None:
                 taking_up.take_up(run, row, now)
@@ -121,7 +121,7 @@ class RowChildren:
 
         durably_or_lost(lambda: tell_all(self.lease.run_id))
         found = self._act("take up", entry, take_up_some)
-        while found.status == taking_up.CLOSED:
+        while found.status == CLOSED:
             portion.end()
             after = reached
             found = self._act("take up", found, take_up_some)

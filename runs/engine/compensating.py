@@ -21,14 +21,12 @@ from runs.core.outcomes import Outcome, PutsOff, Stop
 from runs.core.reach import tool_of
 from runs.core.retry import Retry
 from runs.core.tool import Tool
-from runs.engine import sql
 from runs.engine.announce import announce
 from runs.engine.closing import close_step
-from runs.engine.family import leave_children
+from runs.engine.family import has_children_to_end, leave_children
 from runs.engine.lease import Lease
-from runs.engine.transition import move
+from runs.engine.transition import given_to_workers, move
 from runs.errors import Conflict, told
-from runs.models import statuses
 from runs.models.checkpoint import Checkpoint
 from runs.models.entry import LedgerEntry
 from runs.models.run import Run
@@ -49,7 +47,7 @@ def called_for(graph: Graph, error_kind: str, run_id: Any) -> bool:
 
 def is_needed(run_id: Any) -> bool:
     """Whether it did something that can be undone, or has children that end with it, and may have done so."""
-    return LedgerEntry.objects.filter(run_id=run_id).compensable().exists() or sql.has_children_to_end(run_id)
+    return LedgerEntry.objects.filter(run_id=run_id).compensable().exists() or has_children_to_end(run_id)
 
 
 def has_begun(run: Run) -> bool:
@@ -67,15 +65,8 @@ def begin(run: Run, now: datetime, ending: str, actor: str, reason: str, **chang
         actor=actor,
         reason=reason,
         lines=lines.values(),
-        status=statuses.RUNNING,
         ending=ending,
-        wake_at=now,
-        leased_by=None,
-        alone=False,
-        fence=run.fence + 1,
-        attempt=0,
-        deaths=0,
-        silent=0,
+        **given_to_workers(run, now),
         **changes,
     )
     leave_children(run, now)

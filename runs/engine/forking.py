@@ -96,10 +96,10 @@ def would_start(run: Run, seq: int | None = None) -> list[LedgerEntry]:
 def _begun_anew(later: Iterable[LedgerEntry], place: Place) -> list[LedgerEntry]:
     """All but those that had ended in the step which the fork enters: these it takes over."""
     children = [entry for entry in later if entry.kind == CHILD and not entry.aside]
-    begun = [
+    started = [  # not only waited for
         entry for entry in children if not entry.key.startswith(f"end:{entry.child_id}")
-    ]  # not only waited for
-    return [entry for entry in begun if entry.step > place.step + 1 or entry.status != DONE]
+    ]
+    return [entry for entry in started if entry.step > place.step + 1 or entry.status != DONE]
 
 
 def _is_sent(entry: LedgerEntry) -> bool:

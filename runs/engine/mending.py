@@ -14,9 +14,8 @@ from django.utils.translation import gettext_lazy as _
 from runs.core import repair
 from runs.engine.closing import line_of
 from runs.engine.entry_rows import entry_of
-from runs.engine.transition import move
+from runs.engine.transition import given_to_workers, move
 from runs.errors import Conflict, told
-from runs.models import statuses
 from runs.models.checkpoint import Checkpoint
 from runs.models.entry import DONE, LedgerEntry
 from runs.models.run import Run
@@ -51,18 +50,11 @@ def bring_back(
         body=body,
         snapshot=snapshot,
         lines=map(line_of, entries),
-        status=statuses.RUNNING,
-        wake_at=now,
-        leased_by=None,
-        fence=run.fence + 1,
-        attempt=0,
-        deaths=0,
-        silent=0,
-        alone=False,
         error_kind="",
         error="",
         finished_at=None,
         closed_at=None,
+        **given_to_workers(run, now),
         **changes,
     )
 

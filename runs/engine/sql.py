@@ -327,19 +327,6 @@ def heartbeat(worker: str, held: list[tuple[Any, int]], wake_at: Any) -> set[Any
         return {row[0] if postgres else uuid.UUID(row[0]) for row in cursor.fetchall()}
 
 
-LIVING_CHILDREN = (
-    "SELECT EXISTS (SELECT 1 FROM runs_run WHERE parent_id = %s AND NOT detached AND ending = ''"
-    " AND status IN ('created', 'running', 'waiting', 'retrying'))"
-)
-
-
-def has_children_to_end(run: uuid.UUID) -> bool:
-    """Whether it leaves children that are to end with it. Asked at each end, also of runs that never had one."""
-    with connection.cursor() as cursor:
-        cursor.execute(LIVING_CHILDREN, [run if connection.vendor == "postgresql" else run.hex])
-        return bool(cursor.fetchone()[0])
-
-
 def hold(run: Any, fence: int, seq: int) -> bool:
     """Lock the run for the rest of the transaction, if it still has this fence and seq."""
     postgres = connection.vendor == "postgresql"

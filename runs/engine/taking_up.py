@@ -14,14 +14,12 @@ from django.db.models import Exists, OuterRef
 from runs.core.errors import Permanent
 from runs.engine import compensating
 from runs.engine.mending import bring_back, entries_of_step
-from runs.engine.telling import BY, answer, end_of
+from runs.engine.telling import BY, CLOSED, answer, end_of
 from runs.models.checkpoint import Checkpoint
 from runs.models.entry import IN_DOUBT, OPEN, LedgerEntry
 from runs.models.fan_out import FanOut
 from runs.models.run import Run, RunQuerySet
 from runs.models.statuses import CANCELLED, LIVE
-
-CLOSED = "cancelled"  # the status of their entry
 
 
 def take_up(parent: Run, entry: LedgerEntry, now: datetime) -> None:
@@ -35,7 +33,7 @@ def take_up(parent: Run, entry: LedgerEntry, now: datetime) -> None:
 
 def take_up_some(parent: Run, entry: LedgerEntry, after: int, most: int, now: datetime) -> int:
     """Of a fan-out: children whose item is after that, at most so many; the last one's item. With the last of them the
-    entry is open again, or answered.
+    entry is open again, or answered; until then nobody releases any, whatever ends of those that go on already.
 
     Those whose turn had not come wait for it as before.
     """
@@ -43,13 +41,17 @@ def take_up_some(parent: Run, entry: LedgerEntry, after: int, most: int, now: da
     some = _were_cancelled(Run.objects.filter(fan_out=fan_out, item__gt=after)).order_by("item")[:most]
     children = list(some.select_for_update(of=("self",)))
     for child in children:
+        fan_out.count(child, by=-1)
         go_on(parent, child, now, its_turn=child.item < fan_out.released)
-    if len(children) == most:
+        if child.told:
+            fan_out.count(child)
+    is_last = len(children) < most
+    if is_last:
+        fan_out.release(now)
+    fan_out.save()
+    if not is_last:
         return children[-1].item
     _reopen(entry)
-    fan_out.recount()
-    fan_out.release(now)
-    fan_out.save()
     if fan_out.ended == fan_out.total:
         answer(LedgerEntry.objects.filter(pk=entry.pk), fan_out.counts, now)
     return fan_out.total

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 
 from runs import chores
 from runs.core import codec
@@ -38,6 +38,7 @@ AT_A_TIME = 100  # ends at most, told in one transaction
 LEFT_BEHIND = timedelta(seconds=2)  # after this a chore tells what nobody has told
 
 BY = "family"  # who answers, and who cancels
+CLOSED = "cancelled"  # the status of an entry whose parent ended before its children
 
 _at_it: dict[
     uuid.UUID, bool
@@ -118,17 +119,20 @@ def _tell_some(parent_id: uuid.UUID, portion: Portion) -> None:
         else:
             of_many[child.fan_out_id].append(child)
     UntoldEnd.objects.filter(pk__in=ids).delete()
-    for fan_out in FanOut.objects.filter(pk__in=of_many).order_by("pk"):
+    for fan_out in FanOut.objects.filter(pk__in=of_many).annotate(now=F("entry__status")).order_by("pk"):
         answered += _count(fan_out, of_many[fan_out.pk], parent, now)
     if answered:
         wake(parent, now, answered)
 
 
 def _count(fan_out: FanOut, ended: list[Run], parent: Run, now: datetime) -> int:
-    """Some more of many have ended; only the last one answers the entry."""
+    """Some more of many have ended; only the last one answers the entry.
+
+    Where the entry was closed with its parent, which goes on, others begin once the parent has taken all up.
+    """
     for child in ended:
         fan_out.count(child)
-    if ended[0].detached or not (parent.ended or parent.ending):
+    if ended[0].detached or not (parent.ended or parent.ending or fan_out.now == CLOSED):
         if fan_out.release(now):
             announce()
     fan_out.save()

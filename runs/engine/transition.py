@@ -15,7 +15,7 @@ from runs.core.words import storable_text
 from runs.errors import Conflict, status, told
 from runs.models.checkpoint import Checkpoint
 from runs.models.run import Run
-from runs.models.statuses import may_follow
+from runs.models.statuses import RUNNING, may_follow
 from runs.secrets import guard
 
 LONGEST_ACTOR = 160  # where more was cut, the column has room for saying so
@@ -85,6 +85,20 @@ def move(
     for name, value in changes.items():
         setattr(run, name, value)
     return Checkpoint.objects.create(run=run, **_columns(link))
+
+
+def given_to_workers(run: Run, now: datetime) -> dict[str, Any]:
+    """What it changes that a run is due at once: no worker has it any more, and tries and deaths count anew."""
+    return {
+        "status": RUNNING,
+        "wake_at": now,
+        "leased_by": None,
+        "fence": run.fence + 1,
+        "attempt": 0,
+        "deaths": 0,
+        "silent": 0,
+        "alone": False,
+    }
 
 
 def begun(

@@ -97,6 +97,10 @@ class LiveSocket(AsyncJsonWebsocketConsumer):
         except Exception:
             await self._give_up()
 
+    async def send_json(self, content: dict[str, list[str]], close: bool = False) -> None:
+        with suppress(OSError):  # of a page that has gone; `disconnect` follows
+            await super().send_json(content, close)
+
     async def disconnect(self, code: int) -> None:
         if self.telling is not None:
             telling, self.telling = self.telling, None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import datetime
 
 from django.db import models
@@ -41,21 +40,12 @@ class FanOut(models.Model):
     def counts(self) -> dict[str, int]:
         return {"completed": self.completed, "failed": self.failed, "cancelled": self.cancelled}
 
-    def count(self, child: Run) -> None:
-        """One child has ended."""
-        self.completed += child.told == COMPLETED
-        self.failed += child.told == FAILED
-        self.cancelled += child.told == CANCELLED
-        self.passed += child.item < self.released
-
-    def recount(self) -> None:
-        """From what their parent was told of them: some that had ended go on, once it is repaired."""
-        ended = Counter[str]()
-        children = Run.objects.filter(fan_out=self).exclude(told="")
-        for told, count in children.values_list("told").annotate(count=models.Count("pk")):
-            ended[told] = count
-        self.completed, self.failed, self.cancelled = (ended[told] for told in (COMPLETED, FAILED, CANCELLED))
-        self.passed = children.filter(item__lt=self.released).count()
+    def count(self, child: Run, by: int = 1) -> None:
+        """One child has ended, as its parent was told; or, by -1, had ended, and goes on."""
+        self.completed += by * (child.told == COMPLETED)
+        self.failed += by * (child.told == FAILED)
+        self.cancelled += by * (child.told == CANCELLED)
+        self.passed += by * (child.item < self.released)
 
     def release(self, now: datetime) -> int:
         """Let the next ones begin, as far as there is room; how many began.

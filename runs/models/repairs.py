@@ -107,6 +107,8 @@ class Repairs:
 
 def refuse_unfit(by: str, reason: str, wanted: str | Promise) -> None:
     """Raises Invalid for a `by` or a reason that may not be stored, and with what is `wanted` where there is none."""
+    if not isinstance(by, str):
+        raise Invalid(_("Say who does it."), {"by": [_("Say who does it.")]})
     if not isinstance(reason, str) or not reason.strip():
         raise Invalid(wanted, {"reason": [wanted]})
     if len(reason) > LONGEST_REASON:
@@ -117,4 +119,4 @@ def refuse_unfit(by: str, reason: str, wanted: str | Promise) -> None:
         )
         raise Invalid(told("reason: %(fault)s", fault=said), {"reason": [said]})
     secrets.refuse(reason, "reason")
-    secrets.refuse(str(by), "by")
+    secrets.refuse(by, "by")

@@ -167,6 +167,8 @@ class Run(Repairs, Reading, models.Model):
             models.Index(fields=["graph", "-id"], name="run_of_graph"),  # the list of one graph, newest first
             models.Index(fields=["root"], name="run_of_family"),
             models.Index(fields=["origin"], condition=Q(origin__isnull=False), name="run_forks"),
+            # those that are kept, in the admin site
+            models.Index(fields=["id"], condition=Q(kept=True), name="run_kept"),
             models.Index(fields=["status", "-id"], name="run_by_status"),  # the list by status, and Repair
             # the chore: what ended runs leave behind
             models.Index(fields=["cascade_at"], condition=Q(cascade_at__isnull=False), name="run_to_cascade"),

@@ -10,6 +10,7 @@ from typing import Any
 
 from runs.conf import conf
 from runs.core.errors import DurableError
+from runs.core.spending import NAME
 from runs.engine.holding import Held, held, wants_worker
 from runs.engine.keeping import hold
 from runs.engine.state import StoredState
@@ -25,7 +26,7 @@ from runs.models import (
     Tombstone,
 )
 from runs.pages import asking, elsewhere, plain, sentences, undoing, words
-from runs.pages.cost import NAME, spent
+from runs.pages.cost import spent
 from runs.pages.differences import ABSENT
 from runs.pages.lines import Line, lines
 from runs.pages.mailbox import Mail, mailbox

@@ -102,7 +102,7 @@ def _node(box: Box, run: Run, visit: Visit | None, now: datetime) -> Node:
     step = visit.latest
     current = step.status != "completed"
     look = words.status_word(step.status)
-    took = words.span((step.end or now) - step.begin)
+    took = words.span(visit.before + (step.end or now) - step.begin)
     times = ngettext("%(many)s time", "%(many)s times", visit.times) % {"many": visit.times}
     detail = f"{times}, {took}" if visit.times > 1 else took
     icon = drawn_at(look.icon, box.x + 10, box.icon_y)

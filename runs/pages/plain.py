@@ -8,6 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from runs import unstorable
 from runs.core import codec
 from runs.core.errors import CodecError
 from runs.naming import full_names
@@ -36,8 +37,14 @@ def actor(name: str) -> str:
 
 def first_line(text: str) -> str:
     """Of an error or a reason; what the engine wrote, in the reader's language."""
-    line = of_runs.retold(text.strip().splitlines()[0]) if text.strip() else ""
+    line = retold(text.strip().splitlines()[0]) if text.strip() else ""
     return line if len(line) <= FIRST_LINE else line[: FIRST_LINE - 1] + "…"
+
+
+def retold(line: str) -> str:
+    """A line that the engine wrote into a row, in the reader's language; whatever others wrote stays."""
+    told = of_runs.retold(line)
+    return told if told != line else unstorable.failures.retold(line)
 
 
 def clause(text: str) -> str:

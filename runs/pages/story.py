@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from runs.core.graph import END
@@ -75,9 +75,10 @@ class Step:
 
 @dataclass
 class Visit:
-    """What a run did at one node: how often, and its latest step there."""
+    """What a run did at one node: how often, how long before its latest step there, and that step."""
 
     times: int
+    before: timedelta
     latest: Step
 
 
@@ -102,8 +103,10 @@ class Story:
     def visits(self) -> dict[str, Visit]:
         found: dict[str, Visit] = {}
         for step in self.steps:
-            times = found[step.node].times if step.node in found else 0
-            found[step.node] = Visit(times + 1, step)
+            times, took = 0, timedelta()
+            if (known := found.get(step.node)) is not None:
+                times, took = known.times, known.before + (known.latest.end - known.latest.begin)
+            found[step.node] = Visit(times + 1, took, step)
         return found
 
 

@@ -85,12 +85,15 @@ class Axis:
         return Place(round(min(left, 100 - width), 2), round(width, 2))
 
     def ticks(self, apart: float = 13.0) -> list[tuple[float, datetime]]:
-        """Moments to write at the axis: both ends and the edges of folds, none closer than `apart` per cent."""
+        """Moments to write at the axis: both ends and the edges of folds, none closer than `apart` per cent.
+
+        Each is written to the right of its place, but the last one, which is the page's own, to the left of it.
+        """
         edges = [(self.segments[0].left, self.begin)]
         edges += [(fold.right, fold.end) for fold in self.folds if fold.right < 100]
         kept: list[tuple[float, datetime]] = []
         for left, moment in edges:
-            if (not kept or left - kept[-1][0] >= apart) and 100 - left >= apart:
+            if (not kept or left - kept[-1][0] >= apart) and 100 - left >= 2 * apart:
                 kept.append((left, moment))
         return kept
 

@@ -18,7 +18,6 @@ from django.utils.translation import gettext as _
 from lucide.templatetags.lucide import lucide
 
 from runs.pages import moments, plain, words
-from runs.pages.recorded import of_runs
 
 register = Library()
 
@@ -138,7 +137,7 @@ def exact_words(moment: datetime | None) -> str:
 @register.filter
 def retold(text: str) -> str:
     """A line that the engine wrote into a row, in the reader's language."""
-    return of_runs.retold(text)
+    return plain.retold(text)
 
 
 @register.filter

@@ -1,4 +1,4 @@
-"""A receiver of notices on loopback: takes what is posted, or answers as it is told."""
+"""A receiver of notices on loopback: takes what is posted, or answers as it is told; and targets of notices."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from approvals.models import Target
 
 
 class Receiver:
@@ -19,6 +21,13 @@ class Receiver:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/hook"
+
+
+def target(url: str, channel: str = "webhook", **more: object) -> Target:
+    made = Target(name=f"target {Target.objects.count()}", channel=channel, **more)
+    made.url = url
+    made.save()
+    return made
 
 
 @contextmanager

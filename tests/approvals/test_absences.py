@@ -18,7 +18,7 @@ from runs.errors import Conflict, Invalid
 from tests.approvals.cases import ask, told, waiting_run
 from tests.approvals.pages import as_person
 from tests.approvals.test_stages import stage
-from tests.runs.driving import pass_time
+from tests.runs.driving import do_due, pass_time
 
 pytestmark = pytest.mark.django_db
 
@@ -33,11 +33,6 @@ def clock_is_put_back():
 
 def plan(person, deputy, begins=timedelta(0), lasts=3 * DAY):
     return Absence.plan(person, deputy, clock.now() + begins, clock.now() + begins + lasts)
-
-
-def do_all():
-    while chores.are_due(clock.now()):
-        chores.do_due()
 
 
 def of(person):
@@ -67,12 +62,12 @@ def test_however_many_wait_all_move_over_and_all_come_back(ada, eve, monkeypatch
     barred = [ask(exclude=["eve"]) for _ in range(3)]
     theirs = [ask(quorum=2) for _ in range(6)]
     plan(ada, eve)
-    do_all()
+    do_due()
     assert (of(ada), of(eve)) == (barred, theirs)
     voted = [Approval.objects.get(pk=each.pk).decide(by=eve, verdict="approve") for each in theirs[:3]]
     assert {decision.instead_of for decision in voted} == {ada}
     pass_time(3 * DAY.total_seconds())
-    do_all()
+    do_due()
     assert (of(ada), of(eve)) == (barred + theirs[3:], [])
 
 

@@ -136,6 +136,26 @@ def test_an_undone_edit_is_in_the_form_again(signed_in, quorum):
     assert approval.amendment.value == {**MAIL, "subject": "Second try", "copies": 8}
 
 
+def test_an_undone_edit_that_is_as_long_as_a_form_can_send_is_in_the_form_again(signed_in):
+    approval, text = ask(), "word " * 200_000
+    assert press(signed_in, approval, **{"$.subject": text}).status_code == 302
+    page = signed_in.post(url(approval, "undo"), follow=True).content.decode()
+    assert text.strip() in page and approval.amendment is None
+
+
+def test_an_undo_says_what_it_could_not_put_back(signed_in, monkeypatch):
+    """What was decided holds what has become a secret since."""
+    approval = ask()
+    press(signed_in, approval, **{"$.subject": "The word is hunter2-hunter2"})
+    monkeypatch.setenv("DURABLEWEB_SECRET_BANK", "hunter2-hunter2")
+    secrets.forget()
+    answer = signed_in.post(url(approval, "undo"), follow=True)
+    page = answer.content.decode()
+    assert answer.status_code == 200 and "It is undone" in page and "could not be put back" in page
+    approval.refresh_from_db()
+    assert approval.is_open and not KeptDraft.objects.exclude(json="").exists()
+
+
 def test_an_undone_rejection_gives_its_reason_back(signed_in):
     approval = ask()
     entries = posted_by(page_of(signed_in, approval), form_id="reject")
@@ -181,7 +201,7 @@ def test_a_known_secret_is_never_kept(signed_in, monkeypatch):
 def test_what_is_too_long_for_any_decision_is_not_kept(signed_in, ada):
     approval = ask()
     with pytest.raises(Invalid):
-        KeptDraft.keep(approval, ada, json="x" * 750_001)
+        KeptDraft.keep(approval, ada, json="x" * 2_500_001)
     assert keep(signed_in, approval, reason="x" * 20_001).status_code == 422
 
 

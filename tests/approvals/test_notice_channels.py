@@ -20,9 +20,9 @@ from runs import chores
 from runs.engine import clock
 from runs.testing.process import die, in_child
 from tests.approvals.cases import MAIL, ask
-from tests.approvals.notice_server import Receiver, receiving
+from tests.approvals.notice_server import Receiver, receiving, target
 from tests.examples.smtp_server import Postbox, Says, listening
-from tests.runs.driving import pass_time
+from tests.runs.driving import do_due, pass_time
 
 pytestmark = pytest.mark.django_db
 
@@ -49,18 +49,6 @@ def by_smtp(settings):
         settings.EMAIL_PORT = port
 
     return use
-
-
-def target(url: str, channel: str = "webhook", **more) -> Target:
-    made = Target(name=f"target {Target.objects.count()}", channel=channel, **more)
-    made.url = url
-    made.save()
-    return made
-
-
-def do_due():
-    while chores.are_due(clock.now()):
-        chores.do_due()
 
 
 # -- mail ----------------------------------------------------------------------------------------------------

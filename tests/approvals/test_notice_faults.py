@@ -14,13 +14,12 @@ from approvals.models import Approval, Decision, Notice, Occasion
 from approvals.notices import channels
 from approvals.notices.addressing import address
 from approvals.notices.sending import send
-from runs import chores
 from runs.engine import clock
 from runs.testing import kill_at_statements
 from runs.testing.faults import Check, Prepare
 from tests.approvals.cases import ask
 from tests.runs.disturbing import commits_of, fail_each_once, where_to_kill
-from tests.runs.driving import pass_time
+from tests.runs.driving import do_due, pass_time
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -119,8 +118,7 @@ def is_told_to_all_or_still_due(pk, where):
     due = Occasion.objects.filter(approval=pk, look_at__isnull=False).count()
     told = Notice.objects.filter(approval=pk).count()
     assert (due, told) in ((1, 0), (0, 2)), where
-    while chores.are_due(clock.now()):
-        chores.do_due()
+    do_due()
     assert Notice.objects.filter(approval=pk).count() == 2, where
 
 
@@ -143,8 +141,7 @@ def test_what_was_to_be_sent_is_sent_wherever_who_sends_dies(log):
         assert sent <= notice.tries <= 1, f"{where}: counted before it is made"
         assert notice.status in ("waiting", "sent"), where
         pass_time(60 * 60)
-        while chores.are_due(clock.now()):
-            chores.do_due()
+        do_due()
         notice.refresh_from_db()
         assert notice.status == "sent", where
         assert 1 <= log.read_text().split().count(str(notice.pk)) <= 2, where
@@ -158,8 +155,7 @@ def test_a_mail_of_several_is_sent_wherever_who_sends_dies(log):
 
     def is_sent_in_the_end(pk, where):
         pass_time(60 * 60)
-        while chores.are_due(clock.now()):
-            chores.do_due()
+        do_due()
         assert set(Notice.objects.values_list("status", flat=True)) == {"sent"}, where
         ids = log.read_text().split()
         log.write_text("")

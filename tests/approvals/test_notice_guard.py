@@ -12,10 +12,9 @@ import pytest
 
 from approvals.models import Notice, Target
 from approvals.notices.guard import NotAllowedThere, is_allowed, outside_only
-from runs import chores
-from runs.engine import clock
 from tests.approvals.cases import ask
-from tests.approvals.notice_server import Receiver, receiving
+from tests.approvals.notice_server import Receiver, receiving, target
+from tests.runs.driving import do_due
 
 pytestmark = pytest.mark.django_db
 
@@ -26,18 +25,6 @@ def on(settings):
         "site_url": "https://approvals.example",
         "notice_networks": [],
     }
-
-
-def target(url: str, channel: str) -> Target:
-    made = Target(name="inside", channel=channel)
-    made.url = url
-    made.save()
-    return made
-
-
-def do_due():
-    while chores.are_due(clock.now()):
-        chores.do_due()
 
 
 @pytest.mark.parametrize(

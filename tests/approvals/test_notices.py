@@ -16,7 +16,7 @@ from approvals.notices import channels
 from runs import chores
 from runs.engine import clock
 from tests.approvals.cases import ask, close, told, waiting_run
-from tests.runs.driving import pass_time
+from tests.runs.driving import do_due, pass_time
 
 pytestmark = pytest.mark.django_db
 
@@ -42,11 +42,6 @@ def sent() -> list[tuple[str, str]]:
     )
     mail.outbox.clear()
     return found
-
-
-def do_due():
-    while chores.are_due(clock.now()):
-        chores.do_due()
 
 
 # -- who, and when -------------------------------------------------------------------------------------------

@@ -26,7 +26,8 @@ def test_a_question_becomes_an_approval():
     )
     assert (approval.title, approval.body) == ("Send \\x00 it?", "They **asked** for it.")
     assert (approval.graph, approval.risk, approval.quorum) == ("mailing", "high", 2)
-    assert (approval.reviewer_names, approval.excluded_names) == (["pm", "ada"], ["bob"])
+    assert approval.reviewer_names == ["pm", "ada"]
+    assert [row.name for row in approval.reviewers.filter(excluded=True)] == ["bob"]
     assert approval.due_at == approval.entry.due_at == approval.opened_at + timedelta(hours=8)
     assert (approval.on_expiry, approval.verdicts) == ("auto_approve", ["approve", "edit", "reject"])
     assert (approval.is_open, approval.revision, approval.payload) == (True, 1, MAIL)

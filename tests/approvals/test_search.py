@@ -9,10 +9,11 @@ from django.core.checks import run_checks
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from approvals import search_index
+from approvals import looking, search_index
 from approvals.filters import Filter
 from approvals.listing import Listing
 from approvals.models import Approval
+from bench.inbox import statements
 from runs.engine import clock
 from tests.approvals.cases import ask, waiting_run
 
@@ -119,6 +120,29 @@ def test_what_is_missing_is_told_and_made_by_the_next_migrate(ada, shelf):
     assert "approval_words_open, approval_words_title" in told()[0]
     search_index.install()
     assert search_index.missing() == []
+
+
+@pytest.mark.postgres_only
+def test_statistics_that_keep_few_texts_are_told_and_widened_by_the_next_migrate(ada, shelf):
+    """Those that an earlier version made."""
+    connection.check_constraints()
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER STATISTICS approval_words_body SET STATISTICS 100")
+    assert search_index.missing() == ["approval_words_body"]
+    search_index.install()
+    assert search_index.missing() == []
+
+
+@pytest.mark.postgres_only
+def test_what_one_in_two_hundred_has_is_expected_about_as_often(ada):
+    with connection.cursor() as cursor:
+        for statement in statements(4_000, ada.pk, ada.pk):
+            cursor.execute(statement)
+        connection.check_constraints()
+        cursor.execute("ANALYZE approvals_approval")
+    for word in ("customer 12", "customer 47", "customer 83", "customer 9"):
+        keys = Approval.objects.decided().matching(word).order_by().values_list("pk", flat=True)
+        assert len(keys) / 3 < looking.expected(keys) < len(keys) * 3, word
 
 
 @pytest.mark.postgres_only

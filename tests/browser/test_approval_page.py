@@ -11,10 +11,9 @@ from django.core import mail
 from playwright.sync_api import Page, expect
 
 from approvals.forms.values import same
-from runs import chores
-from runs.engine import clock
 from tests.approvals.cases import answer_of, ask, told
 from tests.browser.conftest import SOON, arrived
+from tests.runs.driving import do_due
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -72,8 +71,7 @@ def test_from_a_mail_on_a_phone_it_is_two_taps_and_nothing_to_scroll(open_as, ad
     """Between two meetings, in ten seconds: the link, what happens to whom, and the button, all on one small screen."""
     settings.DURABLEWEB = {**settings.DURABLEWEB, "site_url": address}
     approval = brief(risk="high")
-    while chores.are_due(clock.now()):
-        chores.do_due()
+    do_due()
     (letter,) = mail.outbox
     link = re.search(rf"{address}/approvals/\S+", letter.body)[0]
     page = open_as(ada, link.removeprefix(address), width=360, height=640)

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from django.utils.translation import override
 from pydantic import BaseModel, Field, ValidationError
-from pydantic_core._pydantic_core import list_all_errors
 
 from approvals.recorded import of_refusals, reminded
 from durableweb.catalogs import ROOT
@@ -168,18 +167,6 @@ def test_each_sentence_about_values_is_one_that_the_core_says() -> None:
     for sentence in set(of_values.all) - set(of_pydantic):
         for part in re.split(r"%\(\w+\)s| (?=\(and)", sentence):
             assert part.strip("' .") in code, sentence
-
-
-def test_what_is_said_for_pydantic_is_what_it_says() -> None:
-    templates = {
-        re.sub(r"\{\w+\}", "7", text.replace("{expected_plural}", plural))
-        for each in list_all_errors()
-        for text in (each["message_template_python"], each.get("message_template_json"))
-        if text
-        for plural in ("", "s")
-    }
-    said = {re.sub(r"%\(\w+\)s", "7", sentence) for sentence in of_pydantic}
-    assert said <= templates
 
 
 class Letter(BaseModel):

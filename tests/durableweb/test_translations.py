@@ -21,9 +21,7 @@ from approvals.notices import words as occasions
 from approvals.notices.troubles import troubles
 from approvals.notices.wording import wording
 from durableweb import catalogs
-from runs import chores
 from runs.admin_words import of_schedules
-from runs.engine import clock
 from runs.pages import words
 from runs.pages.recorded import of_runs
 from tests.approvals.cases import ask, close, waiting_run
@@ -31,6 +29,7 @@ from tests.approvals.langchain_requests import BATCHED, INBOX
 from tests.approvals.test_contracts import APPROVED, REFUSED
 from tests.durableweb import pseudo_german as pseudo
 from tests.durableweb.pseudo_german import GERMAN, pseudo_german
+from tests.runs.driving import do_due
 
 # Greek is what people and authors wrote; Latin letters outside the marks were written by us.
 QUESTION, WHY, REASON = "Να σταλεί;", "Το **ζήτησαν**.", "Όχι ακόμη."
@@ -323,8 +322,7 @@ def test_mail_comes_in_the_language_in_which_a_person_keeps_their_wishes(client,
     assert client.post("/notices/", {"mail": ["asked"]}, follow=True, **GERMAN).status_code == 200
     assert NoticeWish.objects.get(person=ada).language == "de"
     ask(PAYLOAD, question=QUESTION, why=WHY)
-    while chores.are_due(clock.now()):
-        chores.do_due()
+    do_due()
     mails = {message.to[0].partition("@")[0]: message for message in mail.outbox}
     assert mails.keys() == {"ada", "bob"}
     for name, language in (("ada", "de"), ("bob", "en")):

@@ -166,12 +166,14 @@ CAUGHT = {
 }
 
 
+@pytest.mark.long_list
 @pytest.mark.parametrize("name", HOLD)
 def test_it_holds_in_every_order_of_events(name):
     found = explore(HOLD[name]())
     assert found.whole, f"{name}: {found}"
 
 
+@pytest.mark.long_list
 @pytest.mark.parametrize("name", CAUGHT)
 def test_a_rule_left_out_breaks_a_promise(name):
     build, promise = CAUGHT[name]

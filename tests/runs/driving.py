@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import transaction
 
-from runs import registry
+from runs import chores, registry
 from runs.conf import conf
 from runs.core import codec
 from runs.core.graph import Graph
@@ -110,6 +110,12 @@ def pass_call(limit: float = 60) -> None:
 def pass_time(seconds: float) -> None:
     """Move the engine's clock; a test's fixture puts it back."""
     clock.AHEAD += timedelta(seconds=seconds)
+
+
+def do_due() -> None:
+    """All chores that are due, and what they make due."""
+    while chores.are_due(clock.now()):
+        chores.do_due()
 
 
 def kinds(run: Run) -> list[str]:

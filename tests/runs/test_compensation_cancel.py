@@ -50,6 +50,40 @@ def test_nothing_is_undone_under_a_fork_that_goes_on_with_it():
     are_sound(run)
 
 
+above = Graph("trip-above")
+
+
+@above.node
+def send_two(run, state):
+    children = [run.start(trip, {"then": "ask"}, key=f"{{run_id}}:{number}") for number in range(2)]
+    run.join(*children)
+
+
+def test_nothing_is_undone_under_a_fork_of_a_child_that_is_undone_with_its_parent():
+    """A child that has ended keeps what it did, so its fork is in nobody's way."""
+    with registered(above):
+        run = start(above, {})
+        drive(run)
+        child, over = run.children.order_by("id")
+        drive(child)
+        drive(over)
+        over.cancel("olga", "not this one")
+        over.fork("olga", "on its own")
+        fork = child.fork("olga", "the other way")
+        with pytest.raises(
+            Conflict, match=f"Run {fork.short_id} is a fork of run {child.short_id}.*run {run.short_id}"
+        ):
+            run.cancel("olga", "enough", compensate=True)
+        run.refresh_from_db()
+        assert run.status == "waiting"
+        fork.cancel("olga", "not that one")
+        happened.clear()
+        run.cancel("olga", "enough", compensate=True)
+        cancel_children(run.pk)
+        drive(child)
+        assert (child.status, happened) == ("cancelled", ALL_UNDONE)
+
+
 def test_a_created_run_has_nothing_to_undo():
     run = start("trip", {})
     run.cancel("olga", "enough", compensate=True)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from runs.core.graph import END
 from runs.pages import waterfall
 from runs.pages.drawing import Box, Drawing, tall, wide
+from runs.pages.story import Step, Story
 from tests.amounts import examples
 
 LOOP = (["research", "draft", "email"], [("research", "research"), ("research", "draft"), ("draft", "email"),
@@ -111,6 +112,15 @@ def test_paths_hold_only_numbers_that_svg_understands() -> None:
             assert re.fullmatch(r"[MmHVCqcs0-9. \-]+", line.path)
 
 
+def test_a_node_that_was_visited_twice_tells_how_long_both_took() -> None:
+    def step(number: int, node: str, begin: int, end: int | None) -> Step:
+        return Step(number, node, T + timedelta(seconds=begin), end and T + timedelta(seconds=end))
+
+    story = Story([step(1, "a", 0, 30), step(2, "b", 30, 31), step(3, "a", 31, None)], [], T, T)
+    visit = story.visits["a"]
+    assert (visit.times, visit.before, visit.latest.number) == (2, timedelta(seconds=30), 3)
+
+
 # -- the time axis
 
 
@@ -122,6 +132,14 @@ def test_a_long_wait_is_folded_and_the_rest_keeps_its_proportions() -> None:
     first, last = axis.segments[0], axis.segments[-1]
     assert first.width == pytest.approx(last.width)
     assert first.width + last.width + waterfall.FOLD_WIDTH == pytest.approx(100)
+
+
+def test_no_moment_at_the_axis_is_written_over_the_last_one() -> None:
+    """A wait that ended shortly before the run did: the end is written to the left of its place."""
+    wait = (T + timedelta(seconds=5), T + timedelta(minutes=5))
+    axis = waterfall.axis(T, wait[1] + timedelta(seconds=1), [wait])
+    assert 100 - 2 * 13 < axis.at(wait[1]) < 100 - 13
+    assert [moment for _left, moment in axis.ticks()] == [T]
 
 
 def test_a_short_wait_is_drawn_to_scale() -> None:

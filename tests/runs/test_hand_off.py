@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from pydantic import BaseModel
 
-from runs import END, Ask, Graph, GraphError
+from runs import END, Ask, Graph, GraphError, Permanent, Retry
 from runs.agent import Agent, Budget, HandOff, Reply, Scripted, Talk, Use, Wish
 from runs.core.rehearsal import rehearse
 from runs.models import Run
@@ -158,6 +158,35 @@ def test_what_a_child_that_fails_has_spent_counts_for_the_talk(on_rows):
         ended = rehearse(desk, {})
         status, tokens = ended.status, ended.state.talk.tokens
     assert status == "failed" and 900 <= tokens <= sum(spent) + 20 <= 1500
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("on_rows", [False, True], ids=["rehearsed", "on rows"])
+def test_what_a_step_that_fails_has_spent_counts_and_what_those_have_to_whom_it_had_handed_over(on_rows):
+    """A21: no state tells of it, for that step was never committed; the ledger does."""
+    last = graph_of("helper at work", Agent("", Scripted(*[costly(10, text="Here.")] * 90), name="last"))
+    hands = costly(10, wishes=[wish("last", '{"request": "Help."}', "h")])
+    middle = Agent("", Scripted(*[hands] * 90), [HandOff(last, "last", "x", said=False)], name="middle")
+    breaking = Graph("breaks in its step", state=Case, operators="ops")
+
+    @breaking.node(retry=Retry(attempts=1))
+    def break_after_it(run, state):
+        middle.turn(run, state.talk, state.request)
+        raise Permanent("that cannot be used")
+
+    again = [costly(10, wishes=[wish("middle", '{"request": "Go."}', f"a{n}")]) for n in range(20)]
+    hand = HandOff(breaking, "middle", "x", said=False)
+    budget = Budget(tokens=75)
+    top = graph_of("hands over in vain", Agent("", Scripted(*again), [hand], name="top", budget=budget))
+    if on_rows:
+        with registered(top, breaking, last):
+            run = drive(top, {})
+        error, talk = run.error, run.state_at()["talk"]["v"]
+        spent = talk["tokens"], Decimal(talk["usd"]["v"])
+    else:
+        ended = rehearse(top, {})
+        error, spent = ended.error, (ended.state.talk.tokens, ended.state.talk.usd)
+    assert "90 of 75 tokens are used" in error and spent == (90, Decimal("0.09"))
 
 
 def test_a_name_that_is_taken_is_refused():

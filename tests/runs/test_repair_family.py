@@ -6,13 +6,13 @@ import pytest
 from django.db import transaction
 from pydantic import BaseModel
 
-from runs import Child, Graph, start
+from runs import Child, Graph, Permanent, Retry, start
 from runs.engine import clock
 from runs.engine.family import cancel_children, cancel_now
 from runs.errors import Conflict
 from runs.models import Run
 from tests.runs.driving import are_sound, registered
-from tests.runs.families import GRAPHS, children_of, drive_all, leaf, slow, waiter
+from tests.runs.families import GRAPHS, Part, children_of, drive_all, leaf, slow, waiter
 from tests.runs.states import Log
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -178,6 +178,35 @@ def test_a_child_is_repaired_and_its_parent_keeps_what_it_was_told():
     drive_all(run)
     run.refresh_from_db()
     assert run.state_at()["log"] == ["failed", "permanent", "Permanent: it is bad"]
+    are_sound(run, child)
+
+
+def test_what_a_child_had_spent_when_it_failed_stays_so_for_its_parent_after_a_repair():
+    spender, reader = Graph("repair-spender", state=Part), Graph("repair-reader", state=Log)
+
+    @spender.node(retry=Retry(attempts=1))
+    def use_tokens(run, state):
+        run.spend(tokens=10)
+        if state.name == "bad":
+            raise Permanent("it is bad")
+        run.spend(tokens=5, usd="0.5")
+
+    @reader.node
+    def read_later(run, state):
+        child = run.start(spender, {"name": "bad"})
+        run.wait_for("begun")
+        [end] = run.join(child)
+        state.log.append(f"{end.spent.tokens} tokens, {end.spent.usd} USD")
+
+    with registered(spender, reader):
+        drive_all(run := start(reader, {}))
+        [child] = children_of(run)
+        child.retry("olga", "it is good now", state={"name": "good"})
+        drive_all(run)
+        assert Run.objects.get(pk=child.pk).status == "completed"
+        run.signal("begun")
+        drive_all(run)
+    assert (run.status, run.state_at()["log"]) == ("completed", ["10 tokens, 0 USD"])
     are_sound(run, child)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from runs import Graph, Retry, start, tool
-from runs.models import FanOut, Run
+from runs.engine import boundaries, children
+from runs.models import FanOut, Run, statuses
 from tests.runs.driving import are_sound, drive, registered
 from tests.runs.families import GRAPHS, children_of, drive_all, leaf, slow
 from tests.runs.states import Log
@@ -95,6 +96,55 @@ def test_many_go_on_as_they_stand_so_many_at_once_and_none_of_those_that_have_en
         assert (run.status, run.state_at()["ends"]) == ("completed", ends)
         assert sorted(baked) == [0, 1, 2, 3, 4, 6], "each once"
         are_sound(run, *children_of(run))
+
+
+def test_what_ends_while_many_are_taken_up_lets_no_more_begin_than_may_live(monkeypatch):
+    """They are taken up in several commits; others drive what goes on already."""
+    monkeypatch.setattr(children, "A_COMMIT", 2)
+    with registered(bakery, oven):
+        run = start(bakery, {"items": 12})
+        drive(run)
+        drive_all(run)
+        run.refresh_from_db()
+        run.cancel("ada", "stop")
+        drive_all(run)
+        run.refresh_from_db()
+        run.retry("olga", "go on")
+        lived, commits = [], 0
+
+        def meanwhile(name: str) -> None:
+            nonlocal commits
+            if name != "take up child done":
+                return
+            commits += 1
+            boundaries.on_boundary = None
+            if commits == 3:
+                for one in run.children.filter(status="waiting"):
+                    one.signal("rise")
+            drive_all(run)
+            lived.append(alive(run))
+            boundaries.on_boundary = meanwhile
+
+        monkeypatch.setattr(boundaries, "on_boundary", meanwhile)
+        drive(run)
+        monkeypatch.setattr(boundaries, "on_boundary", None)
+        assert commits > 6 and max(lived) == 2, lived
+        for _ in range(20):
+            assert alive(run) <= 2
+            for one in run.children.filter(status="waiting"):
+                one.signal("rise")
+            drive_all(run)
+        run.refresh_from_db()
+        assert (run.status, run.state_at()["ends"]) == ("completed", ["completed"] * 12)
+        assert sorted(baked) == list(range(12)), "each once"
+        fan_out = FanOut.objects.get(entry__run=run)
+        assert (fan_out.released, fan_out.passed, fan_out.completed) == (12, 12, 12)
+        are_sound(run, *children_of(run))
+
+
+def alive(run: Run) -> int:
+    """How many of its children have begun and not ended."""
+    return run.children.exclude(status__in=statuses.ENDED).exclude(status="created", wake_at=None).count()
 
 
 def test_many_under_an_authors_key_are_taken_up_by_a_retry_and_not_by_a_move():

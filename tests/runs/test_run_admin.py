@@ -231,6 +231,19 @@ def test_runs_are_found_by_id_and_narrowed(eraser, ended):
     assert found("q=%00&graph=%00&status=%00&kept=%00") == {ended, child, other}
 
 
+@pytest.mark.postgres_only
+def test_those_that_are_kept_are_found_by_an_index(eraser, ended):
+    ended.keep("a court asked", "bob")
+    with CaptureQueriesContext(connection) as asked:
+        eraser.get(f"{LIST}?kept=yes")
+    listing = next(each["sql"] for each in asked if "LIMIT" in each["sql"] and "kept" in each["sql"])
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {listing}")
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "run_kept" in plan, plan
+
+
 def test_what_is_no_id_and_a_secret_in_the_reason_are_refused(eraser, ended, monkeypatch):
     answer = eraser.post(LIST, {"action": ERASE, "_selected_action": ["x"]}, follow=True)
     assert "There is no such run." in answer.text

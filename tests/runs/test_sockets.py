@@ -15,6 +15,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db import OperationalError
 from django.test import Client
 
+from durableweb import asgi
 from runs import Graph, start
 from runs.engine import clock
 from runs.engine.ids import uuid7
@@ -47,8 +48,6 @@ class Page:
     """What a browser does with the socket; it watches names, and hears those that changed."""
 
     def __init__(self, client: Client | None = None, origin: str = "http://testserver", path: str = "/live/"):
-        from durableweb.asgi import application
-
         cookies = (
             "; ".join(f"{name}={morsel.value}" for name, morsel in client.cookies.items()) if client else ""
         )
@@ -60,7 +59,7 @@ class Page:
             "headers": [(name.encode(), text.encode()) for name, text in headers.items()],
             "subprotocols": [],
         }
-        self.socket = ApplicationCommunicator(application, scope)
+        self.socket = ApplicationCommunicator(asgi.application, scope)
 
     async def __aenter__(self) -> Page:
         assert await self.open()
@@ -376,6 +375,28 @@ async def test_a_socket_whose_rights_cannot_be_read_is_closed_and_forgotten(ada,
         await page.send('{"watch": ["inbox"]}')
         assert await page.code() == sockets.TROUBLE
     assert own_listeners.joined == set()
+
+
+@scene
+async def test_a_page_that_has_gone_is_no_trouble(ada, own_listeners, monkeypatch, caplog):
+    """As something is sent, servers say so by an OSError (ASGI); the end itself is told after it."""
+    tried, served = asyncio.Event(), asgi.application
+
+    async def application(scope, receive, send):
+        async def send_to_nobody(message):
+            if message["type"] == "websocket.send":
+                tried.set()
+                raise ConnectionError("gone")
+            await send(message)
+
+        await served(scope, receive, send_to_nobody)
+
+    monkeypatch.setattr(asgi, "application", application)
+    async with Page(await rows(lambda: signed_in(ada))) as page:
+        await page.send('{"watch": ["inbox"]}')
+        await asyncio.wait_for(tried.wait(), PATIENCE)
+    assert own_listeners.joined == set()
+    assert caplog.records == []
 
 
 @scene

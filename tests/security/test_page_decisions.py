@@ -203,6 +203,7 @@ SHAPES = [
 
 
 @pytest.mark.once  # a payload is text to either database
+@pytest.mark.long_list
 @pytest.mark.django_db
 @pytest.mark.parametrize("payload", SHAPES, ids=lambda payload: json.dumps(payload)[:30])
 def test_a_payload_of_any_shape_is_seen_approved_edited_rejected_and_answered(
