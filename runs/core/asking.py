@@ -13,6 +13,7 @@ from runs.core.keys import Keys, repeats
 from runs.core.ledger import CHILD, FAILED, INTERRUPT, SIGNAL, Entry, Ledger
 from runs.core.outcomes import Stop
 from runs.core.rules import Judgement, Rule
+from runs.core.tool import Tool
 
 
 class Asking:
@@ -21,6 +22,7 @@ class Asking:
         self.keys = Keys()
         self.repeats = repeats(ledger.entries)
         self.asked: set[str] = set()
+        self.tools: dict[str, Tool] = {}  # by name: those that it has called
         self.stood: list[str] = []  # failures from before a repair that it got again
         self.stopped: Stop | None = None
         self.over = False  # the node has returned, or raised

@@ -39,6 +39,7 @@ class Calls(Asking):
         base = self.keys.of_call(bound, key)
         name = self._current(base)
         self.asked.add(name)
+        self.tools[tool.name] = tool
         if approve is None:
             return (yield from self._effect(bound, name, explicit=key is not None))
         self.asked.add(f"{base}?")

@@ -7,6 +7,7 @@ from typing import Any  # what a node returns is checked here
 
 from pydantic import ValidationError
 
+from runs.core.commands import Work
 from runs.core.errors import (
     Diverged,
     DurableError,
@@ -19,15 +20,24 @@ from runs.core.errors import (
 )
 from runs.core.graph import END, Graph, Node
 from runs.core.mapping import classify
-from runs.core.outcomes import Fails, Outcome, PutsOff, Stepped, Stop, Waits
+from runs.core.outcomes import Fails, Outcome, PutsOff, Stepped, Stop
 from runs.core.questions import Questions
 from runs.core.tool import explain
 
 FRAMES = 8
 
 
+def left_open(questions: Questions) -> Work | None:
+    """The node came back: what finds out first how its unfinished writes ended, in place of the node, which may cancel
+    or swallow them each time. None if there are none, or if the run goes no further anyhow."""
+    questions.over = True
+    if not questions.ledger.entries or questions.stopped is not None or questions.under_way:
+        return None
+    return questions.find_out() if questions.unfinished() else None
+
+
 def conclude(graph: Graph, node: Node, questions: Questions, state: Any, returned: Any) -> Outcome:
-    """The node came back: where the run goes, unless it may not leave this step."""
+    """The node came back, and what it left open is found out: where the run goes, unless it may not leave this step."""
     questions.over = True
     if questions.stopped is not None:
         return questions.stopped.outcome  # the node swallowed it: what it did since then does not count
@@ -46,15 +56,12 @@ def conclude(graph: Graph, node: Node, questions: Questions, state: Any, returne
 
 
 def _may_not_leave(questions: Questions) -> Outcome | None:
-    unfinished = questions.unfinished()
-    for entry in [*unfinished, *questions.forgotten()]:
+    for entry in [*questions.unfinished(), *questions.forgotten()]:
         if entry.key not in questions.asked:
             error = Diverged(
                 "the end of the step", f"{entry.key} {entry.request}", "ask for it again, with its key"
             )
             return Fails("diverged", str(error))
-    if unfinished:  # a write whose error the node swallowed: its outcome is found out first
-        return Waits(tuple(entry.key for entry in unfinished))
     return None
 
 

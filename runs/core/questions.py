@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any  # recorded values are the author's
 
-from runs.core import codec, spending
+from runs.core import codec, effects, spending
 from runs.core.ask import Ask
 from runs.core.calls import Calls
 from runs.core.child import Child
 from runs.core.children import Children
 from runs.core.commands import Ended, Invoke, Together, Work
-from runs.core.errors import CodecError, Permanent
+from runs.core.errors import CodecError, EffectFailed, Permanent
 from runs.core.ledger import DONE, EFFECT, IN_DOUBT, OPEN, VALUE, Entry
 from runs.core.outcomes import Stop, Waits
 from runs.core.people import People
@@ -35,6 +35,7 @@ class Questions(Calls, People, Waiting, Children):
                 base = self.keys.of_call(item, None)
                 named.append((item, base))
                 self.asked.add(self.repeats.get(base, base))
+                self.tools[item.tool.name] = item.tool
                 continue
             elif isinstance(item, (Wait, Timer)):
                 named.append((item, self.keys.counted(item.name)))
@@ -120,6 +121,27 @@ class Questions(Calls, People, Waiting, Children):
             return []
         done = [entry for entry in entries if entry.kind == EFFECT and entry.write and entry.status == DONE]
         return [entry for entry in done if entry.key not in self.asked and entry.compensates is None]
+
+    def find_out(self) -> Work:
+        """How the writes end that the node asked for and left open. Raises Stop where only time or a person tells."""
+        waits: list[str] = []
+        for entry in self.unfinished():
+            if entry.key not in self.asked:
+                continue
+            try:
+                tool = self.tools.get(entry.name)
+                if tool is None:
+                    yield from effects.find_out_without_tool(self.ledger, entry)
+                else:
+                    yield from effects.perform(self.ledger, tool, entry)
+            except EffectFailed:
+                pass  # the node has gone on without it
+            except Stop as stop:
+                if not isinstance(stop.outcome, Waits):
+                    raise
+                waits += stop.outcome.keys
+        if waits:
+            raise Stop(Waits(tuple(waits)))
 
     def unfinished(self) -> list[Entry]:
         """Writes that are open or in doubt: a node cannot commit over them."""

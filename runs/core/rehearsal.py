@@ -12,7 +12,7 @@ from runs.core.codec_loose import restore_loosely
 from runs.core.commands import carry_out, carry_out_async, do_at_once, do_at_once_async
 from runs.core.compensating import KEPT, compensate_one
 from runs.core.context import AsyncRun, Run
-from runs.core.executor import conclude, excuse
+from runs.core.executor import conclude, excuse, left_open
 from runs.core.graph import END, Graph
 from runs.core.ledger import CHILD, EFFECT, OPEN, SIGNAL, TIMER
 from runs.core.memory_ledger import MemoryLedger
@@ -83,6 +83,8 @@ def _execute(run: Rehearsal, state: Any, attempt: int) -> tuple[Outcome, Questio
             returned = asyncio.run(node.fn(AsyncRun(questions, do_at_once_async), state))
         else:
             returned = node.fn(Run(questions, do_at_once), state)
+        if (work := left_open(questions)) is not None:
+            carry_out(work, do_at_once)
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from runs.engine.closing import line_of
 from runs.models.entry import EFFECT, IN_DOUBT, INTERRUPT, OPEN, SIGNAL, TIMER, LedgerEntry
 from runs.models.run import Run
+
+A_WHILE = timedelta(seconds=1)
 
 
 def may_go_on(run: Run, entries: list[LedgerEntry], now: datetime) -> bool:
@@ -19,19 +21,26 @@ def may_go_on(run: Run, entries: list[LedgerEntry], now: datetime) -> bool:
             entry.look(now)
     if all(_ready(entry, now) for entry in awaited):
         return True
-    Run.objects.filter(pk=run.pk).update(wake_at=next_look(awaited, now))
+    look = next_look(awaited, now)
+    if look is not None and look <= now:
+        look = now + A_WHILE  # whatever that was: nobody looks at it twice in the same moment
+    Run.objects.filter(pk=run.pk).update(wake_at=look)
     return False
 
 
 def next_look(awaited: list[LedgerEntry], now: datetime) -> datetime | None:
-    """The earliest open deadline; and only if every one is answered, the latest moment they become effective."""
-    moments = [
-        entry.due_at for entry in awaited if entry.status in (OPEN, IN_DOUBT) and entry.due_at is not None
-    ]
-    if all(entry.status not in (OPEN, IN_DOUBT) for entry in awaited):
-        pending = [entry.effective_at for entry in awaited if entry.taken_at is None and entry.effective_at]
-        if pending:
-            moments.append(max(pending))
+    """The earliest open deadline; and only if every one is answered, the latest moment they become effective.
+
+    A call that was under way until a moment that has passed keeps nobody from waiting for the others. What is in doubt
+    a person ends, at no moment that is known.
+    """
+    missing = [entry for entry in awaited if not _ready(entry, now)]
+    if not missing:
+        return now if awaited else None
+    unanswered = [entry for entry in missing if entry.status in (OPEN, IN_DOUBT)]
+    moments = [entry.due_at for entry in unanswered if entry.status == OPEN and entry.due_at is not None]
+    if not unanswered:
+        moments.append(max(entry.effective_at for entry in missing))
     return min(moments, default=None)
 
 

@@ -15,7 +15,7 @@ from runs.core.commands import Command, carry_out, carry_out_async
 from runs.core.context import AsyncRun
 from runs.core.context import Run as NodeRun
 from runs.core.errors import CodecError, DurableError, TooLarge
-from runs.core.executor import conclude, excuse, timed_out
+from runs.core.executor import conclude, excuse, left_open, timed_out
 from runs.core.graph import END, Node
 from runs.core.outcomes import (
     Compensated,
@@ -145,6 +145,8 @@ class Drive:
         self._enter()
         try:
             returned = node.fn(node_run, self.state)
+            if (work := left_open(questions)) is not None:
+                carry_out(work, do_now)
         except BaseException as error:
             return self._excused(questions, error)
         finally:
@@ -160,6 +162,8 @@ class Drive:
             else:
                 plain = NodeRun(questions, do_now)
                 returned = await loop.run_in_executor(None, and_part, partial(node.fn, plain, self.state))
+            if (work := left_open(questions)) is not None:
+                await carry_out_async(work, partial(do_async, rows))
         except BaseException as error:
             return self._excused(questions, error)
         finally:

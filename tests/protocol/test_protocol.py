@@ -24,6 +24,10 @@ from tests.protocol.waits import Waits
 HOLD = {
     "two questions, with a crash": lambda: Waits(due=2, due_b=3, window=1, crash=1),
     "two questions, with a heartbeat": lambda: Waits(due=2, window=1, beat=1),
+    "a question and a call": lambda: Waits(due=3, due_b=1, window=1, call=True, crash=1),
+    "a question without a deadline and a call": lambda: Waits(
+        due=None, due_b=1, window=1, call=True, crash=1
+    ),
     "another branch": lambda: Waits(due=2, window=1, branch=1, crash=1),
     "one question and an operator": lambda: Waits(
         b=False, due=2, window=1, cancel=1, retry=1, back=1, crash=1
@@ -70,6 +74,7 @@ CAUGHT = {
     "a write without the fence": (lambda: Waits("no_fence", b=False), "lost its claim"),
     "the clock is read before the lock": (lambda: Waits("clock_before_lock", b=False), "after the deadline"),
     "answered deadlines count": (lambda: Waits("any_deadline", due=2, window=3), "busy loop"),
+    "a call that is over wakes": (lambda: Waits("over_counts", due=None, due_b=1, call=True), "busy loop"),
     "a run ends with an open question": (lambda: Waits("leaves_open", cancel=1), "open entry"),
     # signals and timers
     "parking ignores the counter of signals": (lambda: Mailbox("no_answers"), "late wake"),

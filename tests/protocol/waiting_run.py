@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from functools import cache
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ class Run(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """- not asked, o open, d decided, x expired, c closed."""
+    """- not asked, o open, q a call that is under way until it is due, d decided, x expired, c closed."""
 
     status: str = "-"
     due: int | None = None
@@ -48,15 +48,25 @@ class World(NamedTuple):
     bad: str = ""
 
 
-def next_look(a: Entry, b: Entry, any_deadline: bool = False) -> int | None:
-    """The earliest open deadline; and only if both are answered, when the later one becomes effective."""
-    moments = [e.due for e in (a, b) if e.due is not None and (e.status == "o" or any_deadline)]
-    if "o" not in (a.status, b.status):
-        moments += [max((e.effective for e in (a, b) if e.effective is not None and not e.taken), default=0)]
+def next_look(a: Entry, b: Entry, now: int, broken: Collection[str] = ()) -> int | None:
+    """The earliest deadline of what is missing; only if all of that is answered, when the last becomes effective."""
+    missing = [e for e in (a, b) if not is_ready(e, now)]
+    if not missing:
+        return now
+    unanswered = [e for e in missing if e.status in "oq"]
+    moments = [e.due for e in unanswered if e.due is not None]
+    if "any_deadline" in broken:
+        moments += [e.due for e in (a, b) if e.due is not None]
+    if "over_counts" in broken:
+        moments += [e.due for e in (a, b) if e.status == "q"]
+    if not unanswered:
+        moments.append(max(e.effective for e in missing))
     return min(moments, default=None)
 
 
 def is_ready(e: Entry, now: int) -> bool:
+    if e.status == "q":
+        return e.due <= now
     return e.status != "o" and (e.effective is None or e.effective <= now)
 
 

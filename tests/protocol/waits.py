@@ -1,6 +1,7 @@
 """One run that waits for people: queue, answers, undo, expiry. Its node asks two questions in one gather.
 
-A is a decision with a deadline and an undo window, B one that is effective at once (or is left out). The claim is one
+A is a decision with a deadline and an undo window, B one that is effective at once (or is left out), or a call that was
+sent and is under way until it is due; after that its outcome can be found out. The claim is one
 action, as in runs/engine/claim.py: under the run's lock it expires what is overdue, and unless all that the run waits
 for is complete and effective it parks the run again without calling the node.
 """
@@ -28,10 +29,10 @@ class Waits:
 
     def __init__(
         self, broken: str = "", *, b: bool = True, due: int | None = 3, due_b: int | None = None, window: int = 2,
-        **budgets: int,
+        call: bool = False, **budgets: int,
     ) -> None:  # fmt: skip
         self.broken = frozenset(broken.split())
-        self.asks_b, self.due, self.due_b, self.window = b, due, due_b, window
+        self.calls, self.asks_b, self.due, self.due_b, self.window = call, b, due, due_b, window
         some = {"decide": 1, "again": 0, "undo": 1, "other": 1, "cancel": 0}
         some |= {"crash": 0, "beat": 0, "retry": 0, "back": 0, "branch": 0, "rounds": 0}
         self.budgets = Budgets(**(some | budgets))
@@ -79,7 +80,7 @@ class Waits:
                 return f"{run.status} without a wake_at"
             robbed = run.leased is not None and run.wake < run.end
             return "a live lease was shortened" if robbed else ""
-        moment = next_look(s.a, s.b)
+        moment = next_look(s.a, s.b, s.now)
         if moment is not None and (run.wake is None or run.wake > max(moment, s.now)):
             return f"a lost or late wake: true at {moment}, wake_at {run.wake}"
         return ""
@@ -171,7 +172,7 @@ class Waits:
         if run.status == "waiting":
             a, b = self._expired(a, now), self._expired(b, now)
             if not (is_ready(a, now) and is_ready(b, now)) and "goes_on" not in self.broken:
-                wake = next_look(a, b, any_deadline="any_deadline" in self.broken)
+                wake = next_look(a, b, now, self.broken)
                 busy = (
                     "parked as due, with nothing to do: a busy loop"
                     if wake is not None and wake <= now
@@ -218,14 +219,14 @@ class Waits:
             asked = Entry("o", due, undone=s.a.undone, step=s.a.step)
             view, after = (asked, b), s._replace(a=asked)
         else:
-            asked = Entry("o", None if self.due_b is None else s.now + self.due_b)
+            asked = Entry("q" if self.calls else "o", None if self.due_b is None else s.now + self.due_b)
             view, after = (a, asked), s._replace(b=asked)
         at = "open" if "-" in (view[0].status, view[1].status) else "look"
         yield "opens an entry", self._put(after, i, w._replace(at=at, view=view))
 
     def _look(self, s: World, i: int, w: Worker) -> Steps:
         """When to wake though nobody answers: read without a lock, after `answers` was."""
-        wake = next_look(s.a, s.b, any_deadline="any_deadline" in self.broken)
+        wake = next_look(s.a, s.b, s.now, self.broken)
         at = "number" if "number_late" in self.broken else "park"
         yield "looks when to wake", self._put(s, i, w._replace(at=at, wake=wake))
 
@@ -282,6 +283,8 @@ class Waits:
         return e._replace(status="x", effective=now) if overdue else e
 
     def _stamped(self, e: Entry, now: int) -> Entry:
+        if e.status == "q":
+            return e._replace(status="d", effective=now, taken=True) if is_ready(e, now) else e
         late = e.effective is not None and e.effective > now and "no_effective" not in self.broken
         return e._replace(taken=True) if e.status in "dx" and not late else e
 
