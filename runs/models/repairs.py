@@ -107,7 +107,7 @@ class Repairs:
 
 def refuse_unfit(by: str, reason: str, wanted: str | Promise) -> None:
     """Raises Invalid for a `by` or a reason that may not be stored, and with what is `wanted` where there is none."""
-    if not isinstance(by, str):
+    if not isinstance(by, str) or not by.strip():
         raise Invalid(_("Say who does it."), {"by": [_("Say who does it.")]})
     if not isinstance(reason, str) or not reason.strip():
         raise Invalid(wanted, {"reason": [wanted]})

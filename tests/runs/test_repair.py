@@ -129,7 +129,7 @@ def test_what_stands_against_a_repair_is_said():
     for reason in ("", "  "):
         with pytest.raises(Invalid, match="Say why"):
             run.retry("olga", reason)
-    for nobody in (None, 7):
+    for nobody in (None, 7, "", " "):
         with pytest.raises(Invalid, match="Say who does it"):
             run.retry(nobody, "why not")
     with pytest.raises(Invalid, match="Too long"):

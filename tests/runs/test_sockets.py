@@ -7,6 +7,7 @@ import functools
 import json
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from types import ModuleType
 
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
@@ -15,7 +16,6 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db import OperationalError
 from django.test import Client
 
-from durableweb import asgi
 from runs import Graph, start
 from runs.engine import clock
 from runs.engine.ids import uuid7
@@ -44,6 +44,13 @@ def own_listeners(monkeypatch) -> Listeners:
     return fresh
 
 
+def served() -> ModuleType:
+    """Loaded by a test, whose environment says that this is no web process, and not before: nothing could fork."""
+    from durableweb import asgi
+
+    return asgi
+
+
 class Page:
     """What a browser does with the socket; it watches names, and hears those that changed."""
 
@@ -59,7 +66,7 @@ class Page:
             "headers": [(name.encode(), text.encode()) for name, text in headers.items()],
             "subprotocols": [],
         }
-        self.socket = ApplicationCommunicator(asgi.application, scope)
+        self.socket = ApplicationCommunicator(served().application, scope)
 
     async def __aenter__(self) -> Page:
         assert await self.open()
@@ -380,7 +387,7 @@ async def test_a_socket_whose_rights_cannot_be_read_is_closed_and_forgotten(ada,
 @scene
 async def test_a_page_that_has_gone_is_no_trouble(ada, own_listeners, monkeypatch, caplog):
     """As something is sent, servers say so by an OSError (ASGI); the end itself is told after it."""
-    tried, served = asyncio.Event(), asgi.application
+    tried, real = asyncio.Event(), served().application
 
     async def application(scope, receive, send):
         async def send_to_nobody(message):
@@ -389,9 +396,9 @@ async def test_a_page_that_has_gone_is_no_trouble(ada, own_listeners, monkeypatc
                 raise ConnectionError("gone")
             await send(message)
 
-        await served(scope, receive, send_to_nobody)
+        await real(scope, receive, send_to_nobody)
 
-    monkeypatch.setattr(asgi, "application", application)
+    monkeypatch.setattr(served(), "application", application)
     async with Page(await rows(lambda: signed_in(ada))) as page:
         await page.send('{"watch": ["inbox"]}')
         await asyncio.wait_for(tried.wait(), PATIENCE)
