@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -174,9 +175,14 @@ def test_rows_that_were_rolled_back_are_not_waited_for_on_sqlite_nor_for_ever(ta
             transaction.set_rollback(True)
         last = start("note")
         assert tail.look() == {"run": {last.pk}}
-        for _look in range(3):
-            assert tail.look() == {}
-        assert all(not seen.missing for _source, seen in tail.ends)
+        all_gaps_are_given_up(tail)
+
+
+def all_gaps_are_given_up(tail: Tail) -> None:
+    """Soon: transactions of anybody on the server that were under way before it may have to end first."""
+    until = time.monotonic() + 60
+    while any(seen.missing for _source, seen in tail.ends):
+        assert tail.look() == {} and time.monotonic() < until
 
 
 @pytest.mark.postgres_only
@@ -199,9 +205,7 @@ def test_a_gap_that_never_fills_is_given_up_after_its_rollback(noted, tail):
         late = start("note")
         assert tail.look() == {"run": {late.pk}}
         finish(commit=False)
-        for _look in range(3):
-            assert tail.look() == {}
-        assert all(not seen.missing for _source, seen in tail.ends)
+        all_gaps_are_given_up(tail)
 
 
 @pytest.mark.postgres_only
