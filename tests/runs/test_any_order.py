@@ -248,7 +248,7 @@ class AnyOrder(RuleBasedStateMachine):
             self._forget_the_step()
             leave = {"skip": self.run.skip, "move": self.run.move}[way]
             leave("olga", "go on elsewhere", to="turn")
-        self.cancelled = False
+        self.cancelled = self.undone = False  # there was nothing to undo yet
 
     def settle(self) -> None:
         """What was under way when the run ended: whoever asks the provider knows."""
