@@ -13,6 +13,7 @@ from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialLogin
 from allauth.socialaccount.providers.base import AuthProcess
+from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, Group, User
 from django.http import HttpRequest
 from django.shortcuts import render
@@ -41,8 +42,10 @@ class AccountAdapter(DefaultAccountAdapter):
         return False
 
     def clean_username(self, username: str, shallow: bool = False) -> str:
-        """Reviewers are named by user or group: who could choose a group's name would decide in its place."""
-        if Group.objects.filter(name__iexact=username).exists():
+        """Reviewers are named by user or group: who could choose a group's name would decide in its place. A group that
+        the provider's groups are mapped to counts before its first member has come, too."""
+        mapped = {group.lower() for _value, group in settings.OIDC["groups"]}
+        if username.lower() in mapped or Group.objects.filter(name__iexact=username).exists():
             raise self.validation_error("username_of_group")
         return super().clean_username(username, shallow)
 

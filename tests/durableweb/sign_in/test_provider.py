@@ -6,8 +6,10 @@ import pytest
 from allauth.account.authentication import get_authentication_records
 from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.models import Group, User
+from django.core.exceptions import ValidationError
 
 from approvals.models import Decision
+from durableweb.sign_in.adapters import AccountAdapter
 from tests.approvals.cases import ask
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("with_provider")]
@@ -72,6 +74,16 @@ def test_nobody_becomes_a_reviewer_by_being_called_as_a_group_is(browser):
     browser.sign_in("pm")
     name = signed_in_as(browser)
     assert name is not None and name.lower() != "pm"
+
+
+def test_nobody_is_called_as_a_group_that_the_mapping_will_make(settings):
+    """On a fresh installation a mapped group has no row before the first of its people has signed in."""
+    settings.OIDC = settings.OIDC | {"groups": [("board", "pm")]}
+    assert not Group.objects.filter(name="pm").exists()
+    for name in ("pm", "PM"):
+        with pytest.raises(ValidationError, match="A group is called so"):
+            AccountAdapter().clean_username(name)
+    assert AccountAdapter().clean_username("ada") == "ada"
 
 
 def test_an_account_with_the_same_address_is_not_handed_over(browser, person):
