@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import connection, transaction
 
@@ -24,7 +24,10 @@ from runs.models.run import Run, RunQuerySet
 from runs.models.statuses import CANCELLED, LIVE
 
 AT_A_TIME = 25  # children at most, cancelled in one transaction
-LONGEST_SECONDS = 20.0  # of one chore; well below its lease
+LEASE = timedelta(
+    seconds=15
+)  # short: nobody repairs the run while what a killed process left of this is waited for
+LONGEST_SECONDS = 5.0  # of one chore; well below its lease
 LEFT_BEHIND = (
     "SELECT EXISTS (SELECT 1 FROM runs_run WHERE parent_id = %s AND NOT detached AND ending = ''"
     " AND status IN ('created', 'running', 'waiting', 'retrying'))"
@@ -128,4 +131,4 @@ def cancel_now(run: Run, now: datetime, *, actor: str, reason: str) -> Checkpoin
 def register() -> None:
     """The chore that finishes what ends have begun."""
     waiting = lambda: Run.objects.filter(cascade_at__isnull=False)  # noqa: E731
-    chores.also(chores.Chore("cascades", waiting, "cascade_at", cancel_children))
+    chores.also(chores.Chore("cascades", waiting, "cascade_at", cancel_children, LEASE))

@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 
 AT_A_TIME = 100  # ends at most, told in one transaction
 LEFT_BEHIND = timedelta(seconds=2)  # after this a chore tells what nobody has told
+LEASE = timedelta(seconds=15)  # of that chore; a parent waits for it if its process is killed
 
 BY = "family"  # who answers, and who cancels
 CLOSED = "cancelled"  # the status of an entry whose parent ended before its children
@@ -182,4 +183,4 @@ def register() -> None:
         for parent_id in UntoldEnd.objects.filter(pk=child).values_list("parent", flat=True):
             tell_all(parent_id)
 
-    chores.also(chores.Chore("ends of children", UntoldEnd.objects.all, "at", do))
+    chores.also(chores.Chore("ends of children", UntoldEnd.objects.all, "at", do, LEASE))

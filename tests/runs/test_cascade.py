@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from runs import Graph, Permanent, chores, start
@@ -273,3 +275,22 @@ def test_a_run_that_undoes_what_it_did_cancels_its_children():
         drive(run)
     holds_nothing(run)
     assert run.status == "cancelled"
+
+
+@pytest.mark.parametrize("chore", ["cascades", "ends of children"])
+def test_what_a_killed_process_was_about_to_end_or_tell_waits_for_seconds_only(chore, monkeypatch):
+    """A repair is refused until it is done, and a parent waits for it."""
+    monkeypatch.setattr(family, "AT_A_TIME", 1)
+    monkeypatch.setattr("runs.engine.cancelling.MOST_AT_ONCE", 1)
+    monkeypatch.setattr("runs.engine.telling.tell", lambda parent_id: None)  # the process is gone before that
+    run = parked(mapper, {"names": list("abcd"), "at_once": 2})
+    if chore == "cascades":
+        run.cancel(by="ada", reason="enough")
+    else:
+        children_of(run)[0].cancel(by="ada", reason="not needed")
+    clock.AHEAD = timedelta(seconds=3)
+    [of_killed] = [one for one in chores.known() if one.name == chore]
+    assert of_killed.take(clock.now()) is not None
+    assert of_killed.take(clock.now()) is None
+    clock.AHEAD += timedelta(seconds=16)
+    assert of_killed.take(clock.now()) is not None
