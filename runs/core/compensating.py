@@ -43,20 +43,13 @@ def compensate_one(ledger: Ledger, tool_of: ToolOf) -> Work:
 
 
 def _find_out_all(ledger: Ledger, tool_of: ToolOf) -> Work:
-    """All are asked for before it waits for any."""
-    awaited: list[str] = []
-    for entry in list(ledger.entries.values()):
-        if entry.kind != EFFECT or not entry.write or entry.compensates is not None:
-            continue
-        try:
-            if entry.status == IN_DOUBT or entry.status == OPEN and entry.tried_at is not None:
-                yield from _find_out(ledger, tool_of(entry), entry)
-        except Stop as stop:
-            if not isinstance(stop.outcome, Waits):
-                raise
-            awaited += stop.outcome.keys
-    if awaited:
-        raise Stop(Waits(tuple(awaited)))
+    unclear = [
+        entry
+        for entry in ledger.entries.values()
+        if entry.kind == EFFECT and entry.write and entry.compensates is None
+        if entry.status == IN_DOUBT or (entry.status == OPEN and entry.tried_at is not None)
+    ]
+    yield from effects.find_out_all(_find_out(ledger, tool_of(entry), entry) for entry in unclear)
 
 
 def _find_out(ledger: Ledger, made: Tool | None, entry: Entry) -> Work:

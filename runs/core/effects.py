@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
 from runs.core import codec
@@ -207,6 +208,22 @@ def _fail(ledger: Ledger, tool: Tool, entry: Entry, kind: str, words: str, unsur
         yield partial(ledger.doubt, entry, f"It failed for good: {words}", under_way=False)
     else:
         yield partial(ledger.fail, entry, kind, words)
+
+
+def find_out_all(each: Iterable[Work]) -> Work:
+    """How several writes end: each is asked for before it waits for any. That one failed stands in its entry."""
+    awaited: list[str] = []
+    for finding in each:
+        try:
+            yield from finding
+        except EffectFailed:
+            pass
+        except Stop as stop:
+            if not isinstance(stop.outcome, Waits):
+                raise
+            awaited += stop.outcome.keys
+    if awaited:
+        raise Stop(Waits(tuple(awaited)))
 
 
 def find_out_without_tool(

@@ -12,7 +12,7 @@ from runs.core.calls import Calls
 from runs.core.child import Child
 from runs.core.children import Children
 from runs.core.commands import Ended, Invoke, Together, Work
-from runs.core.errors import CodecError, EffectFailed, Permanent
+from runs.core.errors import CodecError, Permanent
 from runs.core.ledger import DONE, EFFECT, IN_DOUBT, OPEN, VALUE, Entry
 from runs.core.outcomes import Stop, Waits
 from runs.core.people import People
@@ -124,24 +124,13 @@ class Questions(Calls, People, Waiting, Children):
 
     def find_out(self) -> Work:
         """How the writes end that the node asked for and left open. Raises Stop where only time or a person tells."""
-        waits: list[str] = []
-        for entry in self.unfinished():
-            if entry.key not in self.asked:
-                continue
-            try:
-                tool = self.tools.get(entry.name)
-                if tool is None:
-                    yield from effects.find_out_without_tool(self.ledger, entry)
-                else:
-                    yield from effects.perform(self.ledger, tool, entry)
-            except EffectFailed:
-                pass  # the node has gone on without it
-            except Stop as stop:
-                if not isinstance(stop.outcome, Waits):
-                    raise
-                waits += stop.outcome.keys
-        if waits:
-            raise Stop(Waits(tuple(waits)))
+        left = [entry for entry in self.unfinished() if entry.key in self.asked]
+        yield from effects.find_out_all(map(self._end_of, left))
+
+    def _end_of(self, entry: Entry) -> Work:
+        if tool := self.tools.get(entry.name):
+            return effects.perform(self.ledger, tool, entry)
+        return effects.find_out_without_tool(self.ledger, entry)
 
     def unfinished(self) -> list[Entry]:
         """Writes that are open or in doubt: a node cannot commit over them."""

@@ -34,6 +34,17 @@ def ask(run, state):
     state.log.append(said)
 
 
+def proposing(ask: Ask) -> Graph:
+    """Of one node, which only sends what was approved."""
+    graph = Graph("proposing", state=Log)
+
+    @graph.node
+    def propose(run, state):
+        run.call(send, text="x", approve=ask)
+
+    return graph
+
+
 @pytest.mark.smoke
 def test_a_gated_call_runs_once_with_exactly_what_was_approved():
     """P8, A5: approved = executed; the first effect of the node is not repeated by the wait (S7)."""
@@ -80,14 +91,8 @@ def test_a_rejection_reaches_the_node_and_leaves_no_effect():
 
 
 def test_an_uncaught_rejection_ends_the_run_as_rejected():
-    graph = Graph("stubborn", state=Log)
-
-    @graph.node
-    def propose(run, state):
-        run.call(send, text="x", approve=Ask("Send?"))
-
-    with registered(graph):
-        run = start("stubborn", {})
+    with registered(proposing(Ask("Send?"))):
+        run = start("proposing", {})
         drive(run)
         answer(run, verdict="reject", reason="no")
         assert isinstance(drive(run), Fails)
@@ -116,14 +121,8 @@ def test_an_answer_is_seen_only_once_its_undo_window_is_over():
 
 def test_a_deadline_that_passes_ends_the_wait_as_expired():
     """B4: expiry fails closed; an answered one never expires."""
-    graph = Graph("dated", state=Log)
-
-    @graph.node
-    def propose(run, state):
-        run.call(send, text="x", approve=Ask("Send?", due=timedelta(hours=1)))
-
-    with registered(graph):
-        run = start("dated", {})
+    with registered(proposing(Ask("Send?", due=timedelta(hours=1)))):
+        run = start("proposing", {})
         drive(run)
         assert run.wake_at is not None
         assert claim(run) is None
@@ -134,14 +133,8 @@ def test_a_deadline_that_passes_ends_the_wait_as_expired():
 
 
 def test_undone_past_its_deadline_it_expires_at_once():
-    graph = Graph("dated too", state=Log)
-
-    @graph.node
-    def propose(run, state):
-        run.call(send, text="x", approve=Ask("Send?", due=timedelta(seconds=5)))
-
-    with registered(graph):
-        run = start("dated too", {})
+    with registered(proposing(Ask("Send?", due=timedelta(seconds=5)))):
+        run = start("proposing", {})
         drive(run)
         entry = answer(run, undo=60)
         pass_time(6)
