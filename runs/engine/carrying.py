@@ -73,9 +73,23 @@ async def do_async(rows: ThreadPoolExecutor, command: Command) -> Any:
             boundary("called" if command.write else "was read")
             return result
         case Together(works):
-            return await asyncio.gather(*(_ended(rows, work) for work in works))
+            return await _at_once(rows, works)
         case _:
             return await _to_its_end(loop.run_in_executor(rows, command))
+
+
+async def _at_once(rows: ThreadPoolExecutor, works: tuple[Any, ...]) -> list[Ended]:
+    """Who is cancelled waits until each of them has ended, also those that are in a commit: none outlives its node."""
+    parts = [asyncio.ensure_future(_ended(rows, work)) for work in works]
+    try:
+        return await asyncio.gather(*parts)
+    except asyncio.CancelledError as error:
+        while going_on := [part for part in parts if not part.done()]:
+            for part in going_on:
+                part.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait(going_on)
+        raise error
 
 
 async def _to_its_end(act: asyncio.Future[Any]) -> Any:

@@ -132,3 +132,31 @@ def test_a_call_whose_time_is_over_waits_for_a_question_beside_it_and_is_not_loo
         drive(run)
         assert run.entries.get(kind="effect").status == "in_doubt"
     assert first_bad_row(run) is None
+
+
+@pytest.mark.parametrize("turns", (1, 2))
+def test_what_a_gather_is_committing_when_it_is_cancelled_belongs_to_its_step(turns):
+    """Neither an intent nor a result is written once the step is left; how each ended is found out before that."""
+    graph = Graph("gathered", state=Log, operators="ops")
+
+    @tool(kind="write", honours_key=True, limit=timedelta(seconds=5))
+    async def send_once(number: int, idempotency_key: str) -> int:
+        sent.append(idempotency_key)
+        await asyncio.sleep(0.01)
+        return number
+
+    @graph.node(retry=Retry(attempts=1), then="after")
+    async def hurry(run, state):
+        with suppress(TimeoutError):
+            calls = [send_once.bind(number=number) for number in range(12)]
+            await asyncio.wait_for(run.gather(*calls), 0.008 * turns)
+
+    @graph.node
+    async def after(run, state):
+        state.log.append(str(len(sent)))
+
+    with registered(graph):
+        drive(run := start("gathered", {}))
+    assert (run.status, run.error, first_bad_row(run)) == ("completed", "", None)
+    assert {entry.status for entry in run.entries.all()} <= {"done"}
+    assert run.state_at()["log"] == [str(len(sent))], "none was called once the step was left"
