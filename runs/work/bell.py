@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import signal
 import time
-import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from django.db import DatabaseError, InterfaceError, connection
 from django.db.models import QuerySet
+from django_q.conf import Conf
+from django_q.models import OrmQ
 from django_q.tasks import async_task
 
 from runs import chores, registry
@@ -38,13 +40,18 @@ UNSERVED_SECONDS = 5.0  # another machine's idle workers, which have no row, may
 HELD = timedelta(minutes=1)
 AT_A_TIME = 500  # held runs at most, moved on in one transaction
 FAULT_PAUSE_SECONDS = 1.0
+LEFT = timedelta(minutes=10)  # a bell that nobody took for so long is in the queue of a cluster that is gone
 ANEW_SIGNAL = signal.SIGUSR1  # from the supervisor: what was rung went to workers that are gone
 
 
 class Bell:
-    """One for each cluster. `unanswered_seconds` grows only while fewer shifts live here than may."""
+    """One for each cluster, whose `queue` it rings in (None: q2's default); its bells are named by it.
 
-    def __init__(self) -> None:
+    `unanswered_seconds` grows only while fewer shifts live here than may.
+    """
+
+    def __init__(self, queue: str | None = None) -> None:
+        self.queue = queue or Conf.CLUSTER_NAME
         self.known: set[tuple[str, int]] | None = None
         self.old: OldRuns | None = None  # what this code only migrates
         self.rung = ""  # the bell that waits for its answer
@@ -89,7 +96,7 @@ class Bell:
         living = presence.living(now)
         if not self.chores_wait and not self._due(now, living):
             self.forget()
-        elif len(presence.here(living)) >= most_shifts():
+        elif sum(map(self._is_ours, presence.here(living))) >= most_shifts():
             self.forget()
         elif not self.rung:
             if clock.elapsed() - self.answered_at >= ANSWERED_SECONDS:
@@ -118,8 +125,12 @@ class Bell:
         now = clock.elapsed()
         if not self.rung:
             self.unanswered_since = now
-        self.rung, self.rung_at = uuid.uuid4().hex, now
-        async_task("runs.work.tasks.shift", self.rung)
+        self.rung, self.rung_at = f"{self.queue}.{secrets.token_hex(8)}", now
+        async_task("runs.work.tasks.shift", self.rung, cluster=self.queue)
+
+    def _is_ours(self, worker: Worker) -> bool:
+        """Whether that shift takes a place of this cluster; another one beside it has places of its own."""
+        return worker.bell.startswith(f"{self.queue}.")
 
     def forget(self) -> None:
         """No bell waits for its answer any more; if a run is due, the next look rings."""
@@ -137,6 +148,7 @@ class Bell:
         LiveText.objects.forget_left()
         if not self.synced:
             schedules.sync()
+            OrmQ.objects.filter(lock__lt=now - LEFT).delete()
             self.synced = True
         self.chores_wait = chores.are_due(now)
 

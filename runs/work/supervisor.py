@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import signal
 import time
 from contextlib import suppress
@@ -36,9 +37,11 @@ class Supervisor:
     """`watch()` returns when a signal asked to stop and nothing is left; a second signal kills at once."""
 
     def __init__(self) -> None:
-        self.cluster = Child("cluster", "qcluster")
+        # Its own: what is rung here is for the code that rings. Another's workers may be of another release.
+        self.queue = f"durableweb-{secrets.token_hex(6)}"
+        self.cluster = self._new_cluster()
         self.spare: Child | None = None
-        self.bell = Child("bell", "bell", "--report", reports=True)
+        self.bell = Child("bell", "bell", "--report", "--queue", self.queue, reports=True)
         self.asked = 0
         self.restarts = 0
         self.up_at: float | None = None  # monotonic: all processes of the cluster are there
@@ -68,7 +71,7 @@ class Supervisor:
         if unanswered >= UNANSWERED_SECONDS:
             self._restart(unanswered)
         elif unanswered >= UNEASY_SECONDS and self.spare is None:
-            self.spare = Child("cluster", "qcluster")
+            self.spare = self._new_cluster()
             self.spare.start(on_word=True)
         elif unanswered < UNEASY_SECONDS and self.spare is not None:
             self.spare.end()
@@ -104,6 +107,9 @@ class Supervisor:
         log.info("The supervisor has stopped; its watchdog restarted the cluster %s times", self.restarts)
 
     # -- the cluster
+
+    def _new_cluster(self) -> Child:
+        return Child("cluster", "qcluster", "--name", self.queue)
 
     def _is_up(self) -> bool:
         """A start that takes very long counts as done: then the watchdog may judge it."""

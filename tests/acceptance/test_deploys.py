@@ -15,8 +15,9 @@ from runs.engine.verify import first_bad_row
 from runs.models import Run
 from tests import warm_start
 from tests.acceptance.deploys.new.graphs import STOP
+from tests.acceptance.deploys.new.graphs import parcel as new
 from tests.acceptance.deploys.old.graphs import parcel as old
-from tests.acceptance.deploys.parcel import Parcel
+from tests.acceptance.deploys.parcel import Labelled, Parcel
 from tests.acceptance.graphs import patient
 from tests.acceptance.installation import begin, diary, driver_of, ended, kill, until, working
 from tests.conftest import ROOT
@@ -56,6 +57,8 @@ def test_old_and_new_workers_side_by_side_and_then_the_new_ones_alone(process_en
         for run in parcels(tmp_path, 3, rounds=3, seconds=0.2):
             run = ended(run)
             assert (run.status, run.version, versions(run)) == ("completed", 1, [1, 1, 1])
+        those_of_the_new_version_are_held_by_nobody(tmp_path)
+        assert "are held" not in old_work.log + new_work.log
         old_work.terminate()
         long = ended(long)
         assert (long.status, long.version, len(versions(long))) == ("completed", 2, ROUNDS)
@@ -68,6 +71,14 @@ def test_old_and_new_workers_side_by_side_and_then_the_new_ones_alone(process_en
         assert "Watchdog" not in new_work.log
     for run in Run.objects.all():
         assert first_bad_row(run) is None
+
+
+def those_of_the_new_version_are_held_by_nobody(folder: Path) -> None:
+    """Its workers are idle, so they have no rows; the old ones do not answer the bells that ring for them."""
+    state = Labelled(path=str(folder / "diary"), rounds=1, seconds=0.1, label="new")
+    for _ in range(8):
+        run = ended(start(new, state))
+        assert (run.status, run.version, versions(run)) == ("completed", 2, [2])
 
 
 def the_worker_is_killed_in_the_middle_of_a_migration(folder: Path) -> None:

@@ -77,7 +77,28 @@ def worker(name="w1", serves=((ringing.name, 1),), **row):
 
 
 def worker_here(name="w1", pid=None, **row):
-    return worker(name, host=platform.node()[:100], boot_id=boot_id(), pid=pid or os.getpid(), **row)
+    """One that takes a place of the cluster for which the test's bell rings."""
+    given = {"host": platform.node()[:100], "boot_id": boot_id(), "bell": f"{Bell().queue}.{name}"}
+    return worker(name, pid=pid or os.getpid(), **{**given, **row})
+
+
+def test_shifts_of_another_cluster_on_this_machine_take_no_place_of_ours(bell):
+    """Two releases beside each other, each with workers and a queue of its own."""
+    start(ringing)
+    for number in range(most_shifts()):
+        worker_here(f"of the other release {number}", bell=f"durableweb-0123.{number}")
+    bell.look()
+    assert rung() == 1
+
+
+def test_bells_in_the_queue_of_a_cluster_that_is_gone_are_taken_away(bell):
+    start(ringing)
+    Bell("durableweb-gone").look()
+    OrmQ.objects.update(lock=clock.now() - timedelta(minutes=11))
+    Bell("durableweb-busy").look()
+    pass_time(2)
+    bell.look()
+    assert set(OrmQ.objects.values_list("key", flat=True)) == {"durableweb-busy", bell.queue}
 
 
 def test_a_due_run_rings_once_until_the_bell_is_answered(bell):

@@ -21,12 +21,15 @@ class Command(OneLineCommand):
             action="store_true",
             help="print after each look for how many seconds no bell was answered",
         )
+        parser.add_argument("--queue", metavar="NAME", help="where it rings: the --name of its qcluster")
         parser.add_argument("--with-parent", type=int, metavar="PID", help="end when this parent is gone")
 
-    def handle(self, *args: Any, report: bool, with_parent: int | None, **options: Any) -> None:
+    def handle(
+        self, *args: Any, report: bool, queue: str | None, with_parent: int | None, **options: Any
+    ) -> None:
         if with_parent is not None:
             end_with_parent(with_parent)
-        bell = Bell()
+        bell = Bell(queue)
         signal.signal(ANEW_SIGNAL, lambda *_: bell.forget())
         with suppress(KeyboardInterrupt):
             bell.watch(self._print if report else None)

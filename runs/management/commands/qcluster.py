@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import Any  # options are whatever the command line gives
 
+from django_q.conf import Conf
 from django_q.management.commands import qcluster
 
 from runs.command_line import OneLineCommand
@@ -33,5 +34,7 @@ class Command(OneLineCommand, qcluster.Command):
         if on_word and not sys.stdin.readline():
             return
         end_forks_with_parent(GENERATIONS)
+        if name := options["cluster_name"]:
+            Conf.CLUSTER_NAME = name  # q2 itself reads it from the environment, before this option
         tasks.prepare_cluster()
         super().handle(*args, **options)
