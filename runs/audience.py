@@ -88,6 +88,16 @@ def of_runs(run_ids: Collection[uuid.UUID]) -> Audience:
     return audience
 
 
+def declared_groups() -> set[str]:
+    """Groups that some graph names as its viewers or operators, whether or not anybody has made them: of the graphs
+    that are served here, and of those that any process ever served."""
+    from runs.models.worker import GraphVersion
+
+    pairs = [(graph.viewers, graph.operators) for graph in registry.served()]
+    pairs += GraphVersion.objects.values_list("viewers", "operators").distinct()
+    return {group for pair in pairs for group in pair if group}
+
+
 def _watchers(graphs: set[str]) -> frozenset[str]:
     """Groups that view or operate them: as the code says, or the rows where the code is gone."""
     from runs.models.worker import GraphVersion

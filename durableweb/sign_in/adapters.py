@@ -25,6 +25,7 @@ from django.utils.translation import gettext_lazy
 from approvals import sealing
 from durableweb.sign_in import confirming
 from durableweb.sign_in.claims import Claims, keep_groups
+from runs import audience
 
 SILENT = "account/messages/logged_in.txt"
 
@@ -43,9 +44,10 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def clean_username(self, username: str, shallow: bool = False) -> str:
         """Reviewers are named by user or group: who could choose a group's name would decide in its place. A group that
-        the provider's groups are mapped to counts before its first member has come, too."""
-        mapped = {group.lower() for _value, group in settings.OIDC["groups"]}
-        if username.lower() in mapped or Group.objects.filter(name__iexact=username).exists():
+        the provider's groups are mapped to, or that a graph declares, counts before anybody has made it, too."""
+        coming = {group for _value, group in settings.OIDC["groups"]} | audience.declared_groups()
+        named = username.lower() in {group.lower() for group in coming}
+        if named or Group.objects.filter(name__iexact=username).exists():
             raise self.validation_error("username_of_group")
         return super().clean_username(username, shallow)
 

@@ -7,9 +7,13 @@ from allauth.account.authentication import get_authentication_records
 from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import ValidationError
+from django.utils import timezone
 
 from approvals.models import Decision
 from durableweb.sign_in.adapters import AccountAdapter
+from runs import registry
+from runs.core.graph import END, Graph
+from runs.models.worker import GraphVersion
 from tests.approvals.cases import ask
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("with_provider")]
@@ -84,6 +88,32 @@ def test_nobody_is_called_as_a_group_that_the_mapping_will_make(settings):
         with pytest.raises(ValidationError, match="A group is called so"):
             AccountAdapter().clean_username(name)
     assert AccountAdapter().clean_username("ada") == "ada"
+
+
+def pay(run, state):
+    """A node of nothing but its name."""
+
+
+@pytest.mark.parametrize("asked", ["finance", "Finance", "night-shift", "board"])
+def test_nobody_is_called_as_a_group_that_a_graph_declares(asked):
+    """Of a graph that is served here, or was served by whichever process: no row of the group need exist."""
+    GraphVersion.objects.create(graph="gone", version=1, viewers="board", seen_at=timezone.now())
+    graph = Graph("payroll", viewers="finance", operators="night-shift")
+    graph.node(then=END)(pay)
+    registry.add(graph)
+    try:
+        with pytest.raises(ValidationError, match="A group is called so"):
+            AccountAdapter().clean_username(asked)
+        assert AccountAdapter().clean_username("ada") == "ada"
+    finally:
+        registry.remove(graph)
+
+
+def test_who_is_asked_before_they_first_come_keeps_their_name(browser):
+    """A question names people and groups alike: only the first sign-in tells that ada is a person."""
+    ask(reviewers=("ada",))
+    browser.sign_in("ada")
+    assert signed_in_as(browser) == "ada"
 
 
 def test_an_account_with_the_same_address_is_not_handed_over(browser, person):
