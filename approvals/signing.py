@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.hashers import check_password
+from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
@@ -18,6 +19,7 @@ from approvals.models.activity import Activity
 from approvals.text import respoken, storable_text
 from approvals.words import APPROVE, EDIT, REFUSED, REJECT
 from runs.core import codec
+from runs.engine.durably import durably
 from runs.errors import Invalid, NotAllowed, told
 
 if TYPE_CHECKING:
@@ -85,6 +87,28 @@ def sign(by: User, verdict: str, password: str | None, proof: Proof | None, now:
 
 
 def _must_be_password(by: User, password: str, now: datetime) -> None:
+    """Looked at outside any lock, for that takes a while; what came of it is said only while there are tries left."""
+    _must_have_tries(by, now)
+    person = get_user_model().objects.get(pk=by.pk)  # with the password as it is now
+    if not check_password(
+        password, person.password
+    ):  # the user's own method may rewrite it, which ends sessions
+        fault = _("This is not your password; nothing was signed.")
+        raise WrongPassword(fault, {"password": [fault]})
+    durably(lambda: must_have_tries(by, now))
+
+
+@transaction.atomic
+def must_have_tries(by: User, now: datetime) -> None:
+    """In one line with all who try for this person: within the caller's transaction a try can be counted.
+
+    However many tries are under way, so no more than five are answered. Raises NotAllowed.
+    """
+    get_user_model().objects.select_for_update(no_key=True).get(pk=by.pk)
+    _must_have_tries(by, now)
+
+
+def _must_have_tries(by: User, now: datetime) -> None:
     wrong = Activity.objects.filter(by=by, kind=REFUSED, text__startswith=WRONG, at__gte=now - WITHIN)
     if wrong.count() >= MOST_WRONG:
         raise NotAllowed(
@@ -93,12 +117,6 @@ def _must_be_password(by: User, password: str, now: datetime) -> None:
                 many=MOST_WRONG,
             )
         )
-    person = get_user_model().objects.get(pk=by.pk)  # with the password as it is now
-    if not check_password(
-        password, person.password
-    ):  # the user's own method may rewrite it, which ends sessions
-        fault = _("This is not your password; nothing was signed.")
-        raise WrongPassword(fault, {"password": [fault]})
 
 
 def printed(decision: Decision) -> str:

@@ -23,7 +23,7 @@ from approvals.refusals import (
 )
 from approvals.rules import must_not_object
 from approvals.said import AS_PROPOSED, Said, listen
-from approvals.signing import WRONG, Proof, WrongPassword
+from approvals.signing import WRONG, Proof, WrongPassword, must_have_tries
 from approvals.stages import stages_of
 from approvals.tally import Tally, tally
 from approvals.text import clock_said, storable_text
@@ -266,11 +266,16 @@ class Deciding:
         )
 
     def _remember_refusal(self: Approval, by: User, verdict: str, refusal: Refusal) -> None:
-        """Put the attempt in the trail, in a transaction of its own: the refused one was rolled back."""
+        """Put the attempt in the trail, in a transaction of its own: the refused one was rolled back.
+
+        Raises NotAllowed in place of a wrong password that came beside others, when five are told already.
+        """
         kind = LATE if isinstance(refusal, TooLate) else REFUSED
 
         @transaction.atomic
         def write() -> None:
+            if isinstance(refusal, WrongPassword):
+                must_have_tries(by, clock.now())
             self.lock()
             must_not_be_erased(self)
             self.append(Activity(kind=kind, by=by, text=f"{verdict}: {refusal}", at=clock.now()))

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from approvals import signing
 from approvals.chain import first_break
-from approvals.models import Approval, Decision
-from runs.errors import Conflict
+from approvals.models import Activity, Approval, Decision
+from approvals.signing import MOST_WRONG, WrongPassword
+from runs.errors import Conflict, NotAllowed
 from runs.models import Run
 from tests.approvals.cases import MAIL, answer_of, ask, told
 from tests.at_once import at_once
@@ -128,3 +130,35 @@ def test_of_two_claims_at_the_same_moment_one_holds(ada, bob):
         assert (len(done), len(refused)) == (1, 1)
         assert fresh(approval).assignee in (ada, bob)
         assert len(told(approval)) == 2
+
+
+def test_passwords_guessed_at_the_same_moment_are_five_in_all(ada):
+    """Each try is counted where its answer is given: no more answers than tries, however many are under way."""
+    approvals = [ask(sign=True) for _number in range(12)]
+    ends = at_once(
+        *(
+            lambda approval=approval: fresh(approval).decide(by=ada, verdict="approve", password="guess")
+            for approval in approvals
+        )
+    )
+    answered = [end for end in ends if isinstance(end, WrongPassword)]
+    put_off = [end for end in ends if isinstance(end, NotAllowed)]
+    assert (len(answered), len(put_off)) == (MOST_WRONG, len(approvals) - MOST_WRONG)
+    assert Activity.objects.filter(by=ada, kind="refused").count() == MOST_WRONG
+
+
+def test_the_right_one_among_the_guesses_is_answered_no_later_than_the_fifth_wrong_one(ada, monkeypatch):
+    """It was looked at while there were tries left; the others were answered meanwhile."""
+    approval = ask(sign=True)
+
+    def meanwhile(password, encoded):
+        monkeypatch.undo()
+        for _number in range(MOST_WRONG):
+            with pytest.raises(WrongPassword):
+                ask(sign=True).decide(by=ada, verdict="approve", password="guess")
+        return signing.check_password(password, encoded)
+
+    monkeypatch.setattr(signing, "check_password", meanwhile)
+    with pytest.raises(NotAllowed, match="quarter of an hour"):
+        approval.decide(by=ada, verdict="approve", password="ada")
+    assert answer_of(approval) is None
