@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from approvals.models import Notice
 
-TIMEOUT_SECONDS = 10.0
+TIMEOUT_SECONDS = 10.0  # for each wait for a webhook
+LONGEST_SECONDS = 20.0  # for a whole attempt at a webhook or chat, redirects and slow answers and all
 MOST_REDIRECTS = 3
 SAME_AGAIN = (307, 308)  # the redirects that keep method and body
 GONE = 410
@@ -94,7 +95,7 @@ def _send_chat(notice: Notice) -> None:
     chat = chat_at(_url_of(notice))
     if chat is None:
         raise NotSent("Apprise does not know such an address", is_final=True)
-    with guard.outside_only():
+    with guard.outside_only(LONGEST_SECONDS):
         try:
             is_sent = chat.notify(title=said.subject, body="\n".join(lines))
         except OSError:
@@ -102,6 +103,7 @@ def _send_chat(notice: Notice) -> None:
     if guard.refused():
         raise NotSent(f"refused: {guard.refused()}", is_final=True)
     if not is_sent:
+        _must_be_in_time()
         raise NotSent(f"{chat.service_name} did not take it")
 
 
@@ -120,11 +122,15 @@ def send_webhook(notice: Notice) -> None:
     }
     url = _url_of(notice)
     try:
-        with guard.outside_only(), httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=False) as client:
+        with (
+            guard.outside_only(LONGEST_SECONDS),
+            httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=False) as client,
+        ):
             status = _post(client, url, body.encode(), headers)
     except httpx.HTTPError as error:
         if guard.refused():
             raise NotSent(f"refused: {guard.refused()}", is_final=True) from None
+        _must_be_in_time()
         raise NotSent(f"no answer ({type(error).__name__})") from None
     if not 200 <= status < 300:
         raise NotSent(f"it answered {status}", is_final=status == GONE)
@@ -141,6 +147,11 @@ def _post(client: httpx.Client, url: str, body: bytes, headers: dict[str, str]) 
             raise NotSent("it leads on to an address without https", is_final=True)
         url = onward
     raise NotSent(f"it leads on more than {MOST_REDIRECTS} times")
+
+
+def _must_be_in_time() -> None:
+    if guard.was_too_long():
+        raise NotSent(f"no whole answer within {LONGEST_SECONDS:g} s") from None
 
 
 def _url_of(notice: Notice) -> str:

@@ -5,14 +5,18 @@ checked is not the name but each address that this thread connects to while it s
 which every client library raises. Programs are not started meanwhile, for they would not be watched. Other threads are
 not watched: httpx and Apprise's services connect in the thread that calls them, except XMPP's, whose library is not
 installed.
+
+A client library limits each wait, not their sum: who answers a letter every few seconds would hold a sender for ever.
+So the connections of an attempt that takes too long are shut, by a duplicate of each, for TLS wraps the first one away.
 """
 
 from __future__ import annotations
 
+import socket
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any  # what an audit event tells
@@ -40,16 +44,60 @@ class NotAllowedThere(OSError):
     """An address inside, which DURABLEWEB_NOTICE_NETWORKS does not name."""
 
 
+class _Attempt:
+    """The connections of one attempt, and whether its time is over."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._held: list[socket.socket] = []
+        self._lock = threading.Lock()
+
+    def hold(self, connection: socket.socket) -> None:
+        """Raises TimeoutError for one that begins when the time is over."""
+        with self._lock:
+            if self.is_over:
+                raise TimeoutError("the attempt takes too long")
+            self._held.append(connection.dup())
+
+    def end(self) -> None:
+        with self._lock:
+            self.is_over = True
+            for connection in self._held:
+                with suppress(OSError):  # it is not connected yet, which has its own limit, or not any more
+                    connection.shutdown(socket.SHUT_RDWR)
+
+    def let_go(self) -> None:
+        with self._lock:
+            for connection in self._held:
+                connection.close()
+            self._held.clear()
+
+
 @contextmanager
-def outside_only() -> Iterator[None]:
-    """Within it this thread connects to public addresses alone, and to those of DURABLEWEB_NOTICE_NETWORKS."""
+def outside_only(seconds: float) -> Iterator[None]:
+    """Within it this thread connects to public addresses alone, and to those of DURABLEWEB_NOTICE_NETWORKS.
+
+    After so many seconds its connections are shut, and no other one begins.
+    """
     _install()
-    _watched.networks = tuple(settings.DURABLEWEB["notice_networks"])
+    attempt = _Attempt()
+    timer = threading.Timer(seconds, attempt.end)
+    timer.daemon = True
+    _watched.networks, _watched.attempt = tuple(settings.DURABLEWEB["notice_networks"]), attempt
     _watched.refused = ""
+    timer.start()
     try:
         yield
     finally:
+        timer.cancel()
         _watched.networks = None
+        attempt.let_go()
+
+
+def was_too_long() -> bool:
+    """Whether the time of this thread's last `outside_only` was over."""
+    attempt = getattr(_watched, "attempt", None)
+    return attempt is not None and attempt.is_over
 
 
 def refused() -> str:
@@ -95,6 +143,8 @@ def _look(event: str, told: tuple[Any, ...]) -> None:
         host = address[0] if isinstance(address, tuple) and address else None
         if not isinstance(host, str) or not is_allowed(host, networks):
             _refuse(f"{host or 'a local socket'} is no public address, nor in DURABLEWEB_NOTICE_NETWORKS")
+        if event == "socket.connect":
+            _watched.attempt.hold(told[0])
     elif event in BEYOND:
         _refuse(f"sending began something else ({event})")
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from approvals.models import Target
+
+DRIPS = 1_000
 
 
 class Receiver:
@@ -61,3 +64,34 @@ def receiving(receiver: Receiver) -> Iterator[Receiver]:
         server.shutdown()
         server.server_close()
         thread.join(30)
+
+
+@contextmanager
+def dripping() -> Iterator[tuple[int, threading.Event]]:
+    """(port, left) of a server whose answer comes a letter at a time; `left` is set once its caller has
+    gone before the end."""
+    left, over = threading.Event(), threading.Event()
+
+    def drip(server: socket.socket) -> None:
+        caller, _address = server.accept()
+        with caller:
+            caller.recv(65_536)
+            caller.sendall(b"HTTP/1.1")
+            for _letter in range(DRIPS):
+                if over.wait(0.02):
+                    return
+                try:
+                    caller.sendall(b" ")
+                except OSError:
+                    left.set()
+                    return
+            caller.sendall(b"200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=drip, args=(server,), daemon=True)
+        thread.start()
+        try:
+            yield server.getsockname()[1], left
+        finally:
+            over.set()
+            thread.join(30)

@@ -11,9 +11,10 @@ import httpx
 import pytest
 
 from approvals.models import Notice, Target
+from approvals.notices import channels
 from approvals.notices.guard import NotAllowedThere, is_allowed, outside_only
 from tests.approvals.cases import ask
-from tests.approvals.notice_server import Receiver, receiving, target
+from tests.approvals.notice_server import Receiver, dripping, receiving, target
 from tests.runs.driving import do_due
 
 pytestmark = pytest.mark.django_db
@@ -135,15 +136,39 @@ def test_neither_programs_nor_other_sockets_are_a_way_around():
             lambda: datagrams.sendto(b"x", ("127.0.0.1", 9)),
             lambda: datagrams.connect(("127.0.0.1", 9)),
         ):
-            with outside_only(), pytest.raises(NotAllowedThere):
+            with outside_only(60), pytest.raises(NotAllowedThere):
                 begin()
 
 
 def test_outside_of_it_everything_is_as_before():
     with receiving(Receiver()) as receiver:
-        with outside_only(), pytest.raises(httpx.HTTPError):
+        with outside_only(60), pytest.raises(httpx.HTTPError):
             httpx.post(receiver.url)
         assert httpx.post(receiver.url).status_code == 200
+
+
+@pytest.mark.parametrize(("scheme", "channel"), [("http", "webhook"), ("json", "chat")])
+def test_an_answer_that_drips_holds_no_sender(ada, settings, monkeypatch, scheme, channel):
+    """Each wait is short, and there is no end of them: the attempt as a whole has a limit."""
+    settings.DURABLEWEB = settings.DURABLEWEB | {"notice_networks": [ip_network("127.0.0.1/32")]}
+    monkeypatch.setattr(channels, "LONGEST_SECONDS", 0.5)
+    with dripping() as (port, left):
+        target(f"{scheme}://127.0.0.1:{port}/room", channel)
+        ask()
+        do_due()
+        assert left.wait(60), "it was listened to until the end"
+    notice = Notice.objects.get(target__isnull=False)
+    assert (notice.status, notice.error) == ("waiting", "no whole answer within 0.5 s")
+
+
+def test_nothing_more_is_begun_once_the_time_is_over(settings):
+    settings.DURABLEWEB = settings.DURABLEWEB | {"notice_networks": [ip_network("127.0.0.1/32")]}
+    with receiving(Receiver()) as receiver, dripping() as (port, _left), outside_only(0.5):
+        with pytest.raises(httpx.HTTPError):
+            httpx.post(f"http://127.0.0.1:{port}")
+        with pytest.raises(httpx.HTTPError):
+            httpx.post(receiver.url)
+    assert receiver.got == []
 
 
 # -- the admin site ------------------------------------------------------------------------------------------
