@@ -36,7 +36,7 @@ def answered(
     with (
         question.understood(),
         httpx.Client(timeout=question.limits, auth=question.auth, verify=_certificates()) as client,
-        client.stream("POST", question.address, json=request) as answer,
+        client.stream("POST", question.address, **_body(request)) as answer,
     ):
         question.begins(answer, show)
         for chunk in answer.iter_bytes():
@@ -54,12 +54,17 @@ async def aanswered(
     with question.understood():
         async with (
             httpx.AsyncClient(timeout=question.limits, auth=question.auth, verify=_certificates()) as client,
-            client.stream("POST", question.address, json=request) as answer,
+            client.stream("POST", question.address, **_body(request)) as answer,
         ):
             question.begins(answer, show)
             async for chunk in answer.aiter_bytes():
                 question.take(chunk)
     return question.reply(answer, request, usd_per_million)
+
+
+def _body(request: dict[str, Any]) -> dict[str, Any]:
+    """In ASCII, so that half of a surrogate pair, of a text that was cut in the middle, goes out as it was recorded."""
+    return {"content": json.dumps(request, allow_nan=False), "headers": {"Content-Type": "application/json"}}
 
 
 def _base(url: str, setting: str) -> httpx.URL:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any  # what a rule's reader makes of its word
 
-from runs.core import codec, rules
+from runs.core import codec, effects, rules
 from runs.core.ask import Ask
 from runs.core.commands import Invoke, Work
 from runs.core.errors import Permanent
 from runs.core.keys import Keys, repeats
-from runs.core.ledger import CHILD, FAILED, INTERRUPT, SIGNAL, Entry, Ledger
-from runs.core.outcomes import Stop
+from runs.core.ledger import CHILD, DONE, EFFECT, FAILED, IN_DOUBT, INTERRUPT, OPEN, SIGNAL, Entry, Ledger
+from runs.core.outcomes import LetsGo, Stop
 from runs.core.rules import Judgement, Rule
 from runs.core.tool import Tool
 
@@ -23,6 +23,9 @@ class Asking:
         self.repeats = repeats(ledger.entries)
         self.asked: set[str] = set()
         self.tools: dict[str, Tool] = {}  # by name: those that it has called
+        self.left: set[str] = (
+            set()
+        )  # writes whose calls ended without an outcome, and that it went on without
         self.stood: list[str] = []  # failures from before a repair that it got again
         self.stopped: Stop | None = None
         self.over = False  # the node has returned, or raised
@@ -54,6 +57,32 @@ class Asking:
             and not other.past
             and other.key not in self.asked
             for other in self.ledger.entries.values()
+        )
+
+    def unfinished(self) -> list[Entry]:
+        """Writes that are open or in doubt: a node cannot commit over them."""
+        return [
+            entry
+            for entry in self.ledger.entries.values()
+            if entry.kind == EFFECT and entry.write and entry.status in (OPEN, IN_DOUBT)
+        ]
+
+    def before_more(self, *asked: str) -> Work:
+        """What became of the writes that the node has left behind, but for those that it asks for now, before it does
+        more. One that has happened after all is told to the node, which begins anew: it went on as if it had not.
+        """
+        left = [entry for entry in self.unfinished() if entry.key in self.left and entry.key not in asked]
+        yield from self._find_out(left)
+        if happened := [entry.key for entry in left if entry.status == DONE]:
+            raise Stop(LetsGo(f"{', '.join(happened)} was done, and the node had gone on without it"))
+
+    def find_out(self) -> Work:
+        """How the writes end that the node asked for and left open. Raises Stop where only time or a person tells."""
+        yield from self._find_out([entry for entry in self.unfinished() if entry.key in self.asked])
+
+    def _find_out(self, left: Iterable[Entry]) -> Work:
+        yield from effects.find_out_all(
+            effects.find_out(self.ledger, self.tools[entry.name], entry) for entry in left
         )
 
     def stands(self, entry: Entry) -> None:

@@ -40,6 +40,8 @@ class Calls(Asking):
         name = self._current(base)
         self.asked.add(name)
         self.tools[tool.name] = tool
+        if tool.write or approve is not None:
+            yield from self.before_more(name)
         if approve is None:
             return (yield from self._effect(bound, name, explicit=key is not None))
         self.asked.add(f"{base}?")
@@ -74,7 +76,14 @@ class Calls(Asking):
         elif entry.request_digest != call.digest or entry.name != call.tool.name:
             yield from self._recorded_wins(entry, call)
         self.stands(entry)
-        return (yield from effects.perform(self.ledger, call.tool, entry))
+        self.left.discard(entry.key)
+        try:
+            return (yield from effects.perform(self.ledger, call.tool, entry))
+        except Stop:
+            raise
+        except BaseException:
+            self.left.add(entry.key)  # if it has no outcome, and the node goes on
+            raise
 
     def _idempotency_key(self, key: str, explicit: bool) -> str:
         """Unique over all runs: an author's key as written, a derived one below its run and step."""

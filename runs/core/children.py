@@ -28,6 +28,7 @@ class Children(Asking):
 
     def start(self, graph: Graph | str, given: Any, key: str | None, on_parent_end: str | None) -> Work:
         """The child that was started under this key, or a new one."""
+        yield from self.before_more()
         graph = yield partial(self.ledger.graph, graph)
         digest = _digest(given)
         name = (
@@ -74,6 +75,7 @@ class Children(Asking):
         on_parent_end: str | None,
     ) -> Work:
         """A child for each item, at most `at_once` of them alive; their ends, in order, once all have ended."""
+        yield from self.before_more()
         graph = yield partial(self.ledger.graph, graph)
         items = list(inputs)
         if not items:

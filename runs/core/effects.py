@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Iterable
 from functools import partial
 
@@ -26,6 +27,7 @@ BY_HAND = (
     "It would undo an earlier call of a run that ends, and did not succeed. Undo that call by hand and say that it "
     "happened; or say that it did not, and it is tried once more; or give up, and what was done stays done."
 )
+GIVEN_UP = "It was not done, and its node had gone on without it."
 SETTLEMENT = {
     "type": "object",
     "properties": {
@@ -105,17 +107,28 @@ def _wait_in_line(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
 
 def _intend(ledger: Ledger, tool: Tool, entry: Entry, unsure: bool) -> Work:
     """Commit what is about to be called, once more if that took so long that the lease no longer covers the call."""
-    for _ in range(2):
-        if entry.id is None and entry.key not in ledger.entries:
-            yield partial(ledger.open, entry, tool.limit)
-        else:
-            yield partial(ledger.try_again, entry, tool.limit)
-        if (yield partial(ledger.may_call, entry)):
-            return
-        entry.attempts -= 1  # it is not called: no attempt of the tool's
-    words = "the lease was too short to begin the call"
-    yield partial(ledger.unclear if unsure else ledger.failed_try, entry, words)
+    for once_more in (True, False):
+        try:
+            if entry.id is None and entry.key not in ledger.entries:
+                yield partial(ledger.open, entry, tool.limit)
+            else:
+                yield partial(ledger.try_again, entry, tool.limit)
+            if (yield partial(ledger.may_call, entry)):
+                return
+        except CancelledError:
+            if entry.tried_at is not None and entry.key in ledger.entries:
+                yield from _call_off(ledger, entry, unsure, "it was cancelled before it was called")
+            raise
+        if once_more:
+            entry.attempts -= 1  # it is not called: no attempt of the tool's
+    yield from _call_off(ledger, entry, unsure, "the lease was too short to begin the call")
     raise Stop(LetsGo(f"the lease was too short to call {tool.name}"))
+
+
+def _call_off(ledger: Ledger, entry: Entry, unsure: bool, words: str) -> Work:
+    """It was intended, and is not called after all."""
+    entry.attempts -= 1
+    yield partial(ledger.unclear if unsure else ledger.failed_try, entry, words)
 
 
 def _invocation(ledger: Ledger, tool: Tool, entry: Entry) -> Invoke:
@@ -208,6 +221,17 @@ def _fail(ledger: Ledger, tool: Tool, entry: Entry, kind: str, words: str, unsur
         yield partial(ledger.doubt, entry, f"It failed for good: {words}", under_way=False)
     else:
         yield partial(ledger.fail, entry, kind, words)
+
+
+def find_out(ledger: Ledger, tool: Tool, entry: Entry) -> Work:
+    """How a write ends that its node has gone on without. What surely was not done is not made any more."""
+    while entry.status in (OPEN, IN_DOUBT):
+        if entry.status == IN_DOUBT:
+            yield from _ask_operators(ledger, entry)
+        if entry.tried_at is not None and tool.honours_key:
+            yield from perform(ledger, tool, entry)
+        elif entry.tried_at is None or not (yield from _resolve(ledger, tool, entry)):
+            yield from _fail(ledger, tool, entry, "permanent", GIVEN_UP)
 
 
 def find_out_all(each: Iterable[Work]) -> Work:

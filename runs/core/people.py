@@ -20,6 +20,7 @@ class People(Asking):
 
     def interrupt(self, ask: Ask) -> Work:
         name = self.keys.named(ask.name or self.ledger.node, "interrupt")
+        yield from self.before_more()
         return self._answer((yield from self._open_interrupt(ask, name)))
 
     def _answer(self, asked: Entry) -> Answer:

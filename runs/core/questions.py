@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any  # recorded values are the author's
 
-from runs.core import codec, effects, spending
+from runs.core import codec, spending
 from runs.core.ask import Ask
 from runs.core.calls import Calls
 from runs.core.child import Child
 from runs.core.children import Children
 from runs.core.commands import Ended, Invoke, Together, Work
 from runs.core.errors import CodecError, Permanent
-from runs.core.ledger import DONE, EFFECT, IN_DOUBT, OPEN, VALUE, Entry
+from runs.core.ledger import DONE, EFFECT, VALUE, Entry
 from runs.core.outcomes import Stop, Waits
 from runs.core.people import People
 from runs.core.tool import Call
@@ -48,6 +48,7 @@ class Questions(Calls, People, Waiting, Children):
             self.asked.add(named[-1][1])
         named = [(item, self._current(name) if isinstance(item, Call) else name) for item, name in named]
         self.asked.update(name for _, name in named)
+        yield from self.before_more(*(name for _, name in named))
         opened: dict[str, Entry] = {}
         for item, name in named:
             if isinstance(item, Ask):
@@ -115,27 +116,10 @@ class Questions(Calls, People, Waiting, Children):
         return (yield partial(self.ledger.put, data, media_type))
 
     def passed_over(self) -> list[Entry]:
-        """Writes of this step that are done, and that it has not asked for since it was repaired."""
-        entries = self.ledger.entries.values()
-        if not any(entry.aside for entry in entries):
-            return []
-        done = [entry for entry in entries if entry.kind == EFFECT and entry.write and entry.status == DONE]
-        return [entry for entry in done if entry.key not in self.asked and entry.compensates is None]
-
-    def find_out(self) -> Work:
-        """How the writes end that the node asked for and left open. Raises Stop where only time or a person tells."""
-        left = [entry for entry in self.unfinished() if entry.key in self.asked]
-        yield from effects.find_out_all(map(self._end_of, left))
-
-    def _end_of(self, entry: Entry) -> Work:
-        if tool := self.tools.get(entry.name):
-            return effects.perform(self.ledger, tool, entry)
-        return effects.find_out_without_tool(self.ledger, entry)
-
-    def unfinished(self) -> list[Entry]:
-        """Writes that are open or in doubt: a node cannot commit over them."""
+        """Writes of this step that are done, and that this execution has not asked for."""
+        done = [entry for entry in self.ledger.entries.values() if entry.write and entry.status == DONE]
         return [
             entry
-            for entry in self.ledger.entries.values()
-            if entry.kind == EFFECT and entry.write and entry.status in (OPEN, IN_DOUBT)
+            for entry in done
+            if entry.kind == EFFECT and entry.key not in self.asked and entry.compensates is None
         ]

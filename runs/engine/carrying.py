@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -15,7 +16,7 @@ from runs.core.commands import Command, Ended, Invoke, Pause, Together, carry_ou
 from runs.core.errors import Ambiguous, Transient
 from runs.engine import clock
 from runs.engine.boundaries import boundary
-from runs.engine.row_threads import and_part
+from runs.engine.row_threads import Threads
 
 GATHER_THREADS = 16
 
@@ -58,8 +59,8 @@ def _together(works: tuple[Any, ...]) -> list[Ended]:
         return list(pool.map(one, works))
 
 
-async def do_async(rows: ThreadPoolExecutor, command: Command) -> Any:
-    loop = asyncio.get_running_loop()
+async def do_async(threads: Threads, seconds: float, command: Command) -> Any:
+    """`seconds`: how long a thread of an author's function may take before it counts as lost."""
     match command:
         case Pause(seconds):
             return await asyncio.sleep(clock.to_sleep(seconds))
@@ -69,18 +70,18 @@ async def do_async(rows: ThreadPoolExecutor, command: Command) -> Any:
                 result = await _timed(command)
             else:
                 call = partial(command.fn, *command.positional, **command.arguments)
-                result = await loop.run_in_executor(None, and_part, call)
+                result = await threads.in_call_thread(seconds, call)
             boundary("called" if command.write else "was read")
             return result
         case Together(works):
-            return await _at_once(rows, works)
+            return await _at_once(partial(do_async, threads, seconds), works)
         case _:
-            return await _to_its_end(loop.run_in_executor(rows, command))
+            return await _to_its_end(threads.in_row_thread(command))
 
 
-async def _at_once(rows: ThreadPoolExecutor, works: tuple[Any, ...]) -> list[Ended]:
+async def _at_once(do: Callable[[Command], Any], works: tuple[Any, ...]) -> list[Ended]:
     """Who is cancelled waits until each of them has ended, also those that are in a commit: none outlives its node."""
-    parts = [asyncio.ensure_future(_ended(rows, work)) for work in works]
+    parts = [asyncio.ensure_future(_ended(do, work)) for work in works]
     try:
         return await asyncio.gather(*parts)
     except asyncio.CancelledError as error:
@@ -107,9 +108,9 @@ async def _to_its_end(act: asyncio.Future[Any]) -> Any:
     return act.result()
 
 
-async def _ended(rows: ThreadPoolExecutor, work: Any) -> Ended:
+async def _ended(do: Callable[[Command], Any], work: Any) -> Ended:
     try:
-        return Ended(await carry_out_async(work, partial(do_async, rows)))
+        return Ended(await carry_out_async(work, do))
     except asyncio.CancelledError:
         raise
     except BaseException as error:

@@ -6,7 +6,6 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any  # states are the author's
@@ -38,12 +37,12 @@ from runs.engine.durably import durably_or_lost
 from runs.engine.lease import Lease
 from runs.engine.ledger import RowLedger
 from runs.engine.migrating import bring_over, node_of_migration
-from runs.engine.row_threads import RowThreads, and_part
+from runs.engine.row_threads import Threads
 from runs.models.entry import LedgerEntry
 
 PASSED_OVER = (
-    "It is done and stands, but since the run was repaired its node has not asked for it: look whether what it did "
-    "instead is done beside it."
+    "It is done and stands, but its node did not ask for it when it left the step: look whether what it did instead is "
+    "done beside it."
 )
 
 
@@ -63,11 +62,11 @@ class Drive:
     def run(self) -> Outcome | None:
         """Drive in this thread. Returns the outcome that ended the drive, None if the run was handed back."""
         if self.lease.graph.is_async:
-            rows = RowThreads(1)
+            threads = Threads(rows=1)
             try:
-                return asyncio.run(self.run_async(rows))
+                return asyncio.run(self.run_async(threads))
             finally:
-                rows.close()
+                threads.close()
         try:
             while (outcome := self._next(self._execute)) is None:
                 if self._enough():
@@ -77,23 +76,19 @@ class Drive:
         except Stop as stop:
             return stop.outcome
 
-    async def run_async(self, rows: ThreadPoolExecutor) -> Outcome | None:
-        """The same on an event loop; what waits for the database waits in one of the threads of `rows`."""
-        loop = asyncio.get_running_loop()
-
-        async def in_thread(act: Callable[[], Any]) -> Any:
-            return await loop.run_in_executor(rows, act)
-
+    async def run_async(self, threads: Threads) -> Outcome | None:
+        """The same on an event loop; what waits for the database waits in one of these threads."""
+        in_thread = threads.in_row_thread
         try:
             while True:
                 if self.lease.ending:
-                    questions, outcome = None, await self._compensate_async(rows)
+                    questions, outcome = None, await self._compensate_async(threads)
                 else:
                     self.tasks.clear()
                     questions, node_run = await in_thread(
-                        partial(self._begin, AsyncRun, partial(self._do_async, rows))
+                        partial(self._begin, AsyncRun, partial(self._do_async, threads))
                     )
-                    outcome = await self._execute_async(questions, node_run, rows)
+                    outcome = await self._execute_async(questions, node_run, threads)
                 if (ended := await in_thread(partial(self._settle, outcome, questions))) is not None:
                     return ended
                 if self._enough():
@@ -153,33 +148,34 @@ class Drive:
             self._exit()
         return conclude(self.lease.graph, node, questions, self.state, returned)
 
-    async def _execute_async(self, questions: Questions, face: NodeRun, rows: ThreadPoolExecutor) -> Outcome:
-        node, loop = self.node, asyncio.get_running_loop()
+    async def _execute_async(self, questions: Questions, face: NodeRun, threads: Threads) -> Outcome:
+        node = self.node
         self._enter()
         try:
             if node.is_async:
-                returned = await asyncio.wait_for(self._ended(face), node.limit.total_seconds())
+                returned = await asyncio.wait_for(self.in_node(face), self._seconds)
             else:
                 plain = NodeRun(questions, do_now)
-                returned = await loop.run_in_executor(None, and_part, partial(node.fn, plain, self.state))
+                returned = await threads.in_call_thread(self._seconds, partial(node.fn, plain, self.state))
             if (work := left_open(questions)) is not None:
-                await carry_out_async(work, partial(do_async, rows))
+                finding = carry_out_async(work, partial(do_async, threads, self._seconds))
+                await asyncio.wait_for(finding, self._seconds)
         except BaseException as error:
             return self._excused(questions, error)
         finally:
             self._exit()
         return conclude(self.lease.graph, node, questions, self.state, returned)
 
-    async def _ended(self, face: NodeRun) -> Any:
+    async def in_node(self, face: NodeRun) -> Any:
         """Who cancels a task need not wait for it: it ends at the loop's next turn, or after a commit under way."""
         returned = await self.node.fn(face, self.state)
         while ending := [task for task in self.tasks if task.cancelling() and not task.done()]:
             await asyncio.wait(ending)
         return returned
 
-    async def _do_async(self, rows: ThreadPoolExecutor, command: Command) -> Any:
+    async def _do_async(self, threads: Threads, command: Command) -> Any:
         self.tasks.add(asyncio.current_task())
-        return await do_async(rows, command)
+        return await do_async(threads, self._seconds, command)
 
     # -- or, in place of nodes, what undoes the run's writes
 
@@ -192,10 +188,11 @@ class Drive:
         finally:
             self._exit()
 
-    async def _compensate_async(self, rows: ThreadPoolExecutor) -> Outcome:
+    async def _compensate_async(self, threads: Threads) -> Outcome:
         part = self._begin_compensation()
         try:
-            return Compensated(all=not await carry_out_async(part.next(), partial(do_async, rows)))
+            do = partial(do_async, threads, self._seconds)
+            return Compensated(all=not await carry_out_async(part.next(), do))
         except BaseException as error:
             return self._compensation_excused(part, error)
         finally:
@@ -217,6 +214,10 @@ class Drive:
     def bounds(self) -> Node:
         """What bounds in time what is under way."""
         return self.node if self.compensating is None else self.compensating.node
+
+    @property
+    def _seconds(self) -> float:
+        return self.bounds.limit.total_seconds()
 
     def _enter(self) -> None:
         self.node_since, self.inside_node = time.monotonic(), True

@@ -78,6 +78,11 @@ def hand_back_for(worker: str, reason: str) -> int:
     return len(held)
 
 
+def hand_back(lease: Lease, reason: str) -> None:
+    """One that cannot give itself back."""
+    durably(lambda: _hand_back(lease.run_id, lease.fence, lease.worker, reason))
+
+
 def _hand_back(run_id: object, fence: int, worker: str, reason: str) -> None:
     with transaction.atomic():
         run, now = Run.objects.lock(run_id)

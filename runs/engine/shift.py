@@ -25,9 +25,9 @@ from runs.core.graph import Graph
 from runs.engine import clock, schedules, sql
 from runs.engine.claim import Claimer
 from runs.engine.drive import Drive
+from runs.engine.event_loop import EventLoop
 from runs.engine.host import boot_id, worker_name
-from runs.engine.reclaim import take_from_stuck
-from runs.engine.row_threads import RowThreads
+from runs.engine.reclaim import hand_back, take_from_stuck
 from runs.engine.versions import servable
 from runs.models.run import Run
 from runs.models.worker import Worker
@@ -38,6 +38,8 @@ LINGER_SECONDS = 1.0
 LONGEST_SECONDS = 600.0
 IDLE_PAUSE_SECONDS = 0.05
 CHORES_SECONDS = 1.0
+LOST_GRACE_SECONDS = 0.5  # of a process that ends anyhow, for the threads that come back
+IN_NODE = Drive.in_node.__code__
 
 Room = tuple[bool, bool]  # for a run that takes a thread, and for one whose nodes are async
 
@@ -68,8 +70,7 @@ class Shift:
         self.connections: dict[int, BaseDatabaseWrapper] = {}
         self.steps_done = 0
         self.pool = ThreadPoolExecutor(self.runs_at_once, thread_name_prefix="drive")
-        self.rows = RowThreads(4)
-        self.loop: asyncio.AbstractEventLoop | None = None
+        self.loop = EventLoop()
 
     def work(self) -> int:
         """Claim and drive until the time is up, nothing is due any more, or someone asks to stop."""
@@ -146,7 +147,8 @@ class Shift:
     def _begin(self, drive: Drive) -> None:
         run_id = drive.lease.run_id
         if drive.lease.graph.is_async:
-            future = asyncio.run_coroutine_threadsafe(drive.run_async(self.rows), self._loop())
+            driving = drive.run_async(self.loop.threads)
+            future = asyncio.run_coroutine_threadsafe(driving, self.loop.begin())
         else:
             future = self.pool.submit(self._in_thread, drive)
         self.drives[run_id] = (drive, future)
@@ -155,13 +157,6 @@ class Shift:
         """A thread keeps its connection for the next run; the shift closes them all at its end."""
         self.connections[threading.get_ident()] = connections["default"]
         return drive.run()
-
-    def _loop(self) -> asyncio.AbstractEventLoop:
-        if self.loop is None:
-            self.loop = asyncio.new_event_loop()
-            self.loop_thread = threading.Thread(target=self.loop.run_forever, name="async nodes", daemon=True)
-            self.loop_thread.start()
-        return self.loop
 
     def _wait_for_one(self) -> None:
         """Until a drive ends, but not long: a new run may be due meanwhile."""
@@ -172,23 +167,53 @@ class Shift:
 
     def _reap(self) -> None:
         for run_id, (drive, future) in list(self.drives.items()):
+            if run_id not in self.drives:
+                continue
             if future.done():
                 del self.drives[run_id]
                 self.steps_done += drive.steps_done
                 if not future.cancelled() and (error := future.exception()):
                     log.error("Run %s: the drive ended by a fault", run_id, exc_info=error)
             elif self._stuck(drive):
-                del self.drives[run_id]
-                self.lost_threads += 1
-                drive.lease.lost.set()
-                take_from_stuck(drive.lease, timed_out(drive.bounds).message)
-                log.error("Run %s: node %s is over its limit; its thread is lost", run_id, drive.lease.node)
+                self._lose(run_id, drive)
+        if lost := self.loop.threads.calls.count_lost():
+            self.lost_threads += lost
+            log.error("%s calls of async runs are over their limit; their threads are lost", lost)
 
     def _stuck(self, drive: Drive) -> bool:
-        """A sync node over its limit: a Python thread cannot be stopped, so the run is taken from it."""
-        if not drive.inside_node or drive.bounds.is_async:
+        """A sync node over its limit, or an async one that blocks its loop so long.
+
+        Neither can be stopped from here: the run is taken from it.
+        """
+        if not drive.inside_node:
             return False
-        return time.monotonic() - drive.node_since > drive.bounds.limit.total_seconds()
+        over_at = drive.node_since + drive.bounds.limit.total_seconds()
+        if time.monotonic() <= over_at:
+            return False
+        if not drive.bounds.is_async:
+            return True
+        return self.loop.has_stood_since(over_at) and self.loop.who_runs(IN_NODE) in (drive, None)
+
+    def _lose(self, run_id: object, drive: Drive) -> None:
+        _, future = self.drives.pop(run_id)
+        drive.lease.lost.set()
+        take_from_stuck(drive.lease, timed_out(drive.bounds).message)
+        if not drive.lease.graph.is_async:
+            self.lost_threads += 1  # of others, the thread of the call is counted
+        elif drive.bounds.is_async:
+            self.lost_threads += 1
+            self._leave_the_loop()
+        else:
+            future.cancel()
+        log.error("Run %s: node %s is over its limit; its thread is lost", run_id, drive.lease.node)
+
+    def _leave_the_loop(self) -> None:
+        """One of its nodes blocks it: the runs beside go on in another process."""
+        for run_id, (drive, _) in list(self.drives.items()):
+            if drive.lease.graph.is_async:
+                del self.drives[run_id]
+                drive.lease.lost.set()
+                hand_back(drive.lease, "another run blocked the event loop")
 
     def _wind_down(self) -> None:
         """Hand back what is between nodes and wait for the nodes, whose hearts still beat: their limits bound them.
@@ -198,7 +223,7 @@ class Shift:
         for drive, _ in self.drives.values():
             drive.stop.set()
         since = None
-        while self.drives:
+        while self.drives or self.loop.threads.calls.under_way(bounded=True):
             if self.stopping.is_set():
                 since = since or time.monotonic()
                 if time.monotonic() - since >= conf.grace_seconds:
@@ -210,13 +235,7 @@ class Shift:
         for kept in self.connections.values():
             kept.inc_thread_sharing()
             kept.close()
-        if self.loop is not None:
-            self.loop.call_soon_threadsafe(self.loop.stop)
-            self.loop_thread.join(conf.grace_seconds)
-            if not self.loop.is_running():
-                self.loop.run_until_complete(self.loop.shutdown_default_executor())
-                self.loop.close()
-        self.rows.close()
+        self.lost_threads += self.loop.end(LOST_GRACE_SECONDS if self.lost_threads else conf.grace_seconds)
         if self.drives or self.lost_threads:
             log.warning("The shift ends with %s runs inside a node; their leases run out", len(self.drives))
 

@@ -8,7 +8,6 @@ from django.db import models
 
 from runs.models.run import Run
 from runs.models.statuses import CANCELLED, COMPLETED, CREATED, FAILED
-from runs.models.untold_end import UntoldEnd
 
 
 class FanOut(models.Model):
@@ -50,8 +49,9 @@ class FanOut(models.Model):
     def release(self, now: datetime) -> int:
         """Let the next ones begin, as far as there is room; how many began.
 
-        One that was cancelled before its turn is passed over: if its end was counted already, its place is free again,
-        else it will be with that. But one that was cancelled with its parent, which goes on, goes on as well.
+        One that was cancelled before its turn is passed over, and so is one that lives already, for it was repaired by
+        itself: if its end was counted already, its place is free again, else it will be with that. But one that was
+        cancelled with its parent, which goes on, goes on as well.
         """
         began = 0
         goes_on = models.Q(status=CANCELLED, told="", untold_end=None)
@@ -64,11 +64,13 @@ class FanOut(models.Model):
             if now_began < len(items):
                 now_began += self._revive(left.filter(goes_on, item__in=items), now)
             self.released = turn.stop
-            if over := len(turn) - now_began:
-                untold = UntoldEnd.objects.filter(
-                    child__fan_out=self, child__item__gte=turn.start, child__item__lt=turn.stop
+            if len(turn) > now_began:
+                told = Run.objects.filter(fan_out=self, item__gte=turn.start, item__lt=turn.stop).exclude(
+                    told=""
                 )
-                self.passed += over - untold.count()
+                self.passed += (
+                    told.count()
+                )  # the ends of others, untold or still to come, count when they are told
             began += now_began
         return began
 

@@ -9,7 +9,8 @@ from datetime import timedelta
 
 import pytest
 
-from runs import Ask, EffectFailed, Graph, Permanent, Retry, start, tool
+from runs import Ask, EffectFailed, Found, Graph, Permanent, Retry, Transient, start, tool
+from runs.core.effects import GIVEN_UP
 from runs.engine.verify import first_bad_row
 from tests.runs.driving import answer, drive, kinds, pass_call, registered
 from tests.runs.posting import send_blindly, sent
@@ -158,5 +159,128 @@ def test_what_a_gather_is_committing_when_it_is_cancelled_belongs_to_its_step(tu
     with registered(graph):
         drive(run := start("gathered", {}))
     assert (run.status, run.error, first_bad_row(run)) == ("completed", "", None)
-    assert {entry.status for entry in run.entries.all()} <= {"done"}
     assert run.state_at()["log"] == [str(len(sent))], "none was called once the step was left"
+    for entry in run.entries.all():
+        assert entry.status == ("done" if entry.idempotency_key in sent else "failed")
+
+
+def test_a_write_that_surely_was_not_done_is_not_made_once_its_node_has_gone_another_way():
+    """The node pays in another way when the first is busy for too long; then both must not be paid."""
+    graph, paid = Graph("other way", state=Log, operators="ops"), []
+
+    @tool(kind="write", limit=timedelta(seconds=5), retry=Retry(attempts=50, first=0.05, factor=1))
+    async def pay_one() -> None:
+        if not paid:
+            raise Transient("busy, and surely not done")
+        paid.append("one")
+
+    @tool(kind="write", limit=timedelta(seconds=5))
+    async def pay_other() -> None:
+        paid.append("other")
+
+    @graph.node(retry=Retry(attempts=1))
+    async def hurry(run, state):
+        try:
+            await asyncio.wait_for(run.call(pay_one, key="one:{run_id}"), 0.4)
+        except TimeoutError:
+            await run.call(pay_other, key="other:{run_id}")
+
+    with registered(graph):
+        drive(run := start("other way", {}))
+    assert (run.status, run.error, paid) == ("completed", "", ["other"])
+    assert list(run.entries.order_by("id").values_list("key", "status", "error")) == [
+        ("one:{run_id}", "failed", GIVEN_UP), ("other:{run_id}", "done", ""),
+    ]  # fmt: skip
+    assert first_bad_row(run) is None
+
+
+@pytest.mark.parametrize("happened", [True, False])
+def test_what_became_of_a_write_is_known_before_its_node_goes_another_way(happened):
+    """Its error is no outcome: a node that swallows it does nothing more until it is known; then one is done."""
+    graph, paid = Graph("unsure", state=Log, operators="ops"), []
+
+    def reconcile(idempotency_key, arguments):
+        return Found("one") if "one" in paid else None
+
+    @tool(kind="write", limit=timedelta(seconds=5), reconcile=reconcile)
+    def pay_one() -> str:
+        paid.append("tried")
+        if paid == ["tried"] or not happened:
+            paid.extend(["one"] if happened else [])
+            raise RuntimeError("what now?")
+
+    @tool(kind="write", limit=timedelta(seconds=5))
+    def pay_other() -> str:
+        paid.append("other")
+        return "other"
+
+    @graph.node(retry=Retry(attempts=1))
+    def pay_either(run, state):
+        try:
+            state.log.append(run.call(pay_one, key="one:{run_id}"))
+        except (RuntimeError, EffectFailed):
+            state.log.append(run.call(pay_other, key="other:{run_id}"))
+
+    with registered(graph):
+        drive(run := start("unsure", {}))
+        assert (run.status, "other" in paid) == ("waiting", False)
+        for _ in range(pay_one.retry.attempts):
+            pass_call(5)
+            drive(run)
+    assert (run.status, run.state_at()["log"]) == ("completed", ["one" if happened else "other"])
+    assert [what for what in paid if what != "tried"] == run.state_at()["log"]
+    assert first_bad_row(run) is None
+
+
+def test_a_node_is_told_of_a_write_that_it_gave_up_and_that_happened_before_it_goes_another_way():
+    graph, paid = Graph("told", state=Log, operators="ops"), []
+
+    @tool(kind="write", honours_key=True, limit=timedelta(seconds=5))
+    async def pay_one(idempotency_key: str) -> str:
+        sent.append("tried")
+        await asyncio.sleep(60 if len(sent) == 1 else 0)
+        paid.append("one")
+        return "one"
+
+    @tool(kind="write", limit=timedelta(seconds=5))
+    async def pay_other() -> str:
+        paid.append("other")
+        return "other"
+
+    @graph.node(retry=Retry(attempts=1))
+    async def pay_either(run, state):
+        try:
+            said = await asyncio.wait_for(run.call(pay_one, key="one:{run_id}"), 0.3)
+        except TimeoutError:
+            said = await run.call(pay_other, key="other:{run_id}")
+        state.log.append(said)
+
+    with registered(graph):
+        drive(run := start("told", {}))
+        assert kinds(run)[-1] == "hand_back"
+        drive(run)
+    assert (run.status, run.state_at()["log"], paid) == ("completed", ["one"], ["one"])
+    assert first_bad_row(run) is None
+
+
+def test_a_write_that_was_only_about_to_be_called_when_it_was_cancelled_was_not_sent():
+    """Nobody is asked what became of it, and not again and again, whatever they say."""
+    graph = Graph("cut short", state=Log, operators="ops")
+
+    @graph.node(retry=Retry(attempts=1))
+    async def both(run, state):
+        call = asyncio.create_task(run.call(pay))
+        await asyncio.sleep(0)  # its intent is being committed
+        call.cancel()
+        with suppress(asyncio.CancelledError):
+            await call
+        state.log.append("went on")
+
+    with registered(graph):
+        drive(run := start("cut short", {}))
+    assert (run.status, run.error, run.state_at()["log"], sent) == ("completed", "", ["went on"], [])
+    entry = run.entries.get()
+    assert (entry.status, entry.attempts, entry.error) == (
+        "failed", 0, GIVEN_UP
+    )  # fmt: skip
+    assert first_bad_row(run) is None

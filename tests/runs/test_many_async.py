@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from runs import Graph, Retry, start, tool
-from runs.engine.row_threads import and_part
+from runs.engine.row_threads import CallThreads
 from runs.engine.shift import Shift
 from runs.models import LedgerEntry, Run
 from tests.amounts import ON_POSTGRES, THOROUGH
@@ -133,13 +133,12 @@ def test_a_cancelled_run_hangs_up_and_the_others_go_on(slow_model, settings):
     model = slow_model(None)
     with registered(asking(model.url, limit=300)):
         runs = [start("asking", {}) for _ in range(5)]
-        working = threading.Thread(target=and_part, args=(Shift(seconds=300, linger=0).work,))
-        working.start()
+        working = CallThreads().submit(Shift(seconds=300, linger=0).work)
         until(lambda: model.waiting == 5)
         runs[0].cancel("olga", "enough")
         until(lambda: model.gone == 1)
         model.loop.call_soon_threadsafe(model.enough.set)
-        working.join(300)
+        working.result(300)
     assert sorted(Run.objects.values_list("status", flat=True)) == ["cancelled", *["completed"] * 4]
 
 

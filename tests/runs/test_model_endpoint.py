@@ -97,6 +97,15 @@ def test_an_agent_talks_to_an_endpoint_that_is_busy_at_first():
     assert "a-long-key-1" not in str(ended.ledger.past) + str(ended.state)
 
 
+def test_half_a_pair_of_a_text_that_was_cut_goes_back_as_it_came():
+    """D1: what a model wrote is recorded as it is, and asked with again."""
+    cut = "cut in the middle \ud83d"
+    with ChatServer(completion(cut, call("stock", '{"item": "lamp"}')), completion("Three.")) as server:
+        ended = rehearse(graph_of(Endpoint(server.url, "tiny")), {})
+    assert (ended.status, ended.state.answer) == ("completed", "Three.")
+    assert server.requests[-1]["messages"][2]["content"] == cut
+
+
 def test_a_refusal_of_the_endpoint_fails_the_run_in_its_words():
     with ChatServer(refusal(400, "tools are not supported")) as server:
         ended = rehearse(graph_of(Endpoint(server.url, "tiny")), {})

@@ -142,6 +142,39 @@ def test_what_ends_while_many_are_taken_up_lets_no_more_begin_than_may_live(monk
         are_sound(run, *children_of(run))
 
 
+def test_those_that_were_repaired_by_themselves_before_their_turn_count_once_when_they_end():
+    """Their turn passes while they live already; it makes room for nobody."""
+    with registered(bakery, oven):
+        run = start(bakery, {"items": 14})
+        drive(run)
+        drive_all(run)
+        run.refresh_from_db()
+        run.cancel("ada", "stop")
+        alone = children_of(run)[4:8]
+        for one in alone:
+            one.refresh_from_db()
+            one.retry("olga", "this one only")
+        drive_all(run)
+        run.refresh_from_db()
+        run.retry("olga", "go on")
+        drive_all(run)
+        for _ in range(2):  # the turn comes to them and passes them
+            for one in run.children.filter(status="waiting").exclude(pk__in=[one.pk for one in alone]):
+                one.signal("rise")
+            drive_all(run)
+        assert alive(run) >= len(alone)
+        while alive(run):
+            assert alive(run) <= 2 + sum(not Run.objects.get(pk=one.pk).ended for one in alone)
+            for one in run.children.filter(status="waiting"):
+                one.signal("rise")
+            drive_all(run)
+        run.refresh_from_db()
+        assert (run.status, run.state_at()["ends"]) == ("completed", ["completed"] * 14)
+        fan_out = FanOut.objects.get(entry__run=run)
+        assert (fan_out.released, fan_out.passed, fan_out.completed) == (14, 14, 14)
+        are_sound(run, *children_of(run))
+
+
 def alive(run: Run) -> int:
     """How many of its children have begun and not ended."""
     return run.children.exclude(status__in=statuses.ENDED).exclude(status="created", wake_at=None).count()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -13,7 +12,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from runs import Graph, start
-from runs.engine.row_threads import and_part
+from runs.engine.row_threads import CallThreads
 from runs.live.gaps import MOST_GAPS, Horizon, Seen
 from runs.live.listeners import REMEMBERED_SECONDS, Memory
 from runs.live.tail import Tail
@@ -302,5 +301,5 @@ def test_a_still_database_is_not_read_and_whatever_another_commits_is_seen(noted
 
 def elsewhere(act: Callable[[], Run]) -> Run:
     """Done by another connection, and committed."""
-    with ThreadPoolExecutor(1) as other:
-        return other.submit(and_part, act).result()
+    with CallThreads() as other:
+        return other.submit(act).result()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
 from django.db import connection
 
 from runs import Ask, Graph, Retry, start, tool
-from runs.engine import clock
+from runs.engine import clock, event_loop
 from runs.engine.claim import Claimer
 from runs.engine.shift import Shift
 from runs.models import Run
@@ -104,10 +106,84 @@ def test_a_sync_node_over_its_limit_is_failed_once_and_its_thread_counted_as_los
     assert "time limit" in run.error
 
 
+hanging = threading.Event()
+
+
+@pytest.fixture
+def let_go():
+    """What hangs in a test comes back when it is over."""
+    hanging.clear()
+    yield hanging.set
+    hanging.set()
+
+
+async def asks(run, state):
+    await run.call(hang_in_thread)
+
+
+async def hands_to_a_thread(run, state):
+    await asyncio.to_thread(hanging.wait, 60)
+
+
+async def blocks(run, state):
+    hanging.wait(60)
+
+
+def sits(run, state):
+    hanging.wait(60)
+
+
+async def leaves_one(run, state):
+    with suppress(TimeoutError):
+        await asyncio.wait_for(run.call(hang_when_found_out), 0.1)
+
+
+@pytest.mark.parametrize("body", [asks, hands_to_a_thread, blocks, sits, leaves_one])
+def test_what_hangs_in_a_graph_with_async_nodes_ends_the_shift_and_takes_no_neighbour_with_it(
+    body, let_go, monkeypatch, settings
+):
+    """E4, P5: it fails at its limit, the process claims nothing more, and what ran beside it goes on elsewhere."""
+    monkeypatch.setattr(event_loop, "TURNS_WITHIN_SECONDS", 0.5)
+    settings.DURABLEWEB = settings.DURABLEWEB | {"grace_seconds": 1.0}
+    graph, beside = Graph("hangs", state=Log, operators="ops"), Graph("beside", state=Log)
+    graph.node(retry=Retry(attempts=1), limit=timedelta(seconds=0.5), then="unreached")(body)
+
+    @graph.node
+    async def unreached(run, state): ...
+
+    @beside.node
+    async def wait(run, state):
+        await asyncio.sleep(1.5)
+
+    with registered(graph, beside):
+        run, other = start("hangs", {}), start("beside", {})
+        shift = Shift(seconds=60, linger=0)
+        shift.work()
+        assert shift.lost_threads >= 1
+        run.refresh_from_db()
+        assert (run.status, run.error_kind) == ("failed", "exhausted"), run.error
+        assert "time limit" in run.error
+        other.refresh_from_db()
+        assert (other.status, other.deaths, other.silent) in {("completed", 0, 0), ("running", 0, 0)}
+        let_go()
+        Shift(seconds=60, linger=0).work()
+    other.refresh_from_db()
+    assert other.status == "completed"
+
+
+@tool
+def hang_in_thread() -> None:
+    hanging.wait(60)
+
+
+@tool(kind="write", honours_key=True, limit=timedelta(seconds=5))
+def hang_when_found_out(idempotency_key: str) -> None:
+    sent.append(idempotency_key)
+    hanging.wait(0.3 if len(sent) == 1 else 60)
+
+
 def test_an_async_node_is_cancelled_at_its_limit_and_tried_as_often_as_its_policy_says():
     """E4: with three attempts, exactly three starts, spaced by the back-off, by a moved clock."""
-    import asyncio
-
     started = []
     graph = Graph("slow async", state=Log)
 
