@@ -19,6 +19,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from approvals import admin_words  # before the form: importing it names what that shows
 from approvals.models import Notice, Target
+from approvals.notices.channels import is_readable
 from approvals.notices.chats import chat_at
 from approvals.notices.guard import is_allowed
 from approvals.notices.troubles import troubles
@@ -94,6 +95,8 @@ def _must_be_webhook(url: str) -> None:
         raise ValidationError(
             {"url": _("This address is inside; name its network in DURABLEWEB_NOTICE_NETWORKS.")}
         )
+    if not is_readable(url):
+        raise ValidationError({"url": _("No host can be called so.")})
 
 
 def _must_be_chat(url: str) -> None:

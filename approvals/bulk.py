@@ -17,6 +17,9 @@ from django.utils.translation import gettext as _
 from approvals.models import Approval
 from approvals.pages import ApprovalPage
 from approvals.refusals import must_be_allowed, must_be_open, must_be_revision
+from approvals.rules import fault_of
+from approvals.stages import stages_of
+from approvals.tally import needs_of
 from approvals.words import APPROVE, REJECT
 from runs.conf import conf
 from runs.engine import clock
@@ -61,10 +64,11 @@ def picks_of(texts: Iterable[str]) -> list[Pick]:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What would become of one item under one verdict."""
+    """What would become of one item under one verdict; `is_vote`: others have to say yes, too."""
 
     is_refused: bool
     words: str
+    is_vote: bool = False
 
 
 class Item:
@@ -104,12 +108,26 @@ class Item:
             return Forecast(False, _("Rejected"))
         if self.page.my_vote:
             return Forecast(True, _("You have voted; it waits for others."))
+        if self.page.objection:
+            return Forecast(True, str(fault_of(self.page.objection)))
         votes = self.page.votes + 1
         if votes < self.approval.quorum:
             said = _("Your vote counts, %(votes)s of %(quorum)s")
-            return Forecast(False, said % {"votes": votes, "quorum": self.approval.quorum})
+            return Forecast(False, said % {"votes": votes, "quorum": self.approval.quorum}, is_vote=True)
+        if self._has_later_stage():
+            return Forecast(False, _("Your vote counts; it waits for others"), is_vote=True)
         seconds = conf.undo_seconds
         return Forecast(False, _("Approved; starts in %(seconds)s s") % {"seconds": f"{seconds:g}"})
+
+    def _has_later_stage(self) -> bool:
+        """Whether another stage has to say yes, once this one has."""
+        given = [vote.stage for vote in self.approval.votes.all()]
+        needs = needs_of(self.approval.amendment, stages_of(self.approval))
+        return any(
+            stage.number in needs and given.count(stage.number) < stage.quorum
+            for stage in stages_of(self.approval)
+            if stage.number != self.approval.stage
+        )
 
 
 def alone(approval: Approval) -> str:
@@ -145,6 +163,11 @@ class Selection:
         return [item for item in self.items if not item.forecasts[verdict].is_refused]
 
     @property
+    def votes(self) -> int:
+        """How many an approval would not conclude."""
+        return sum(item.forecasts[APPROVE].is_vote for item in self.items)
+
+    @property
     def must_type(self) -> bool:
         return len(self.picks) > TYPED_ABOVE
 
@@ -164,6 +187,11 @@ class Result:
     @property
     def is_done(self) -> bool:
         return not self.refused
+
+    @property
+    def is_vote(self) -> bool:
+        """It counts, and others have to say yes, too."""
+        return self.is_done and self.approval is not None and self.approval.is_open
 
 
 def decide_all(

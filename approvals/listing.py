@@ -88,6 +88,13 @@ class Listing:
     ) -> Listing:
         return cls(user, Filter.of(said), _moment(said.get("until", "")), now, open_id)
 
+    def below(self, row: Approval) -> Listing:
+        """The same list from the place of `row` on, which need not be in it any more."""
+        after = place.text_of(row, self.is_decided)
+        listing = Listing(self.user, replace(self.filter, after=after), self.until, self.now)
+        listing.scopes = self.scopes
+        return listing
+
     # -- the rows -------------------------------------------------------------------------------------------
 
     @property

@@ -32,16 +32,19 @@ class Standing:
 
 
 def next_open(approval: Approval, listing: Listing) -> Approval | None:
-    """What to show after a decision: the next open one below it, also on the next page, else the first."""
-    at = _index(approval, listing.rows)
-    begin = 0 if at is None else at + 1
-    others = [
-        row
-        for row in listing.rows_and_next[begin:] + listing.rows[:begin]
-        if row.is_open and row.pk != approval.pk
-    ]
-    in_time = (row for row in others if row.due_at is None or row.due_at > listing.now)
-    return next(in_time, others[0] if others else None)
+    """What to show after a decision: the next open one below it, wherever pages begin, else the first of the page.
+
+    It is read from the place where it stood: what is decided is in no list of what is open any more. One whose deadline
+    has passed comes last, for it cannot be decided.
+    """
+    late: list[Approval] = []
+    for some in (listing.below(approval), listing):
+        others = [row for row in some.rows if row.is_open and row.pk != approval.pk]
+        in_time = next((row for row in others if row.due_at is None or row.due_at > listing.now), None)
+        if in_time is not None:
+            return in_time
+        late += others
+    return late[0] if late else None
 
 
 def _index(approval: Approval, rows: list[Approval]) -> int | None:

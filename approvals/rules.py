@@ -14,6 +14,8 @@ from runs.secrets import guard
 from runs.unstorable import fault
 
 if TYPE_CHECKING:
+    from django.utils.functional import Promise
+
     from approvals.models import Approval
     from runs.core.rules import Judgement
     from runs.models import Run
@@ -36,9 +38,11 @@ def judge(approval: Approval, text: str) -> Judgement:
 def must_not_object(objection: str) -> None:
     """Raises Invalid with what the policy says against a payload."""
     if objection:
-        raise Invalid(
-            told(_("This may not be approved as it is: %(why)s"), why=objection), {"$": [objection]}
-        )
+        raise Invalid(fault_of(objection), {"$": [objection]})
+
+
+def fault_of(objection: str) -> Promise:
+    return told(_("This may not be approved as it is: %(why)s"), why=objection)
 
 
 def unknown_here(run: Run, request: dict[str, Any]) -> list[str]:

@@ -82,8 +82,30 @@ def sign(by: User, verdict: str, password: str | None, proof: Proof | None, now:
             "meaning": meaning(verdict),
             "how": "password" if password else proof.how,
             "zone": timezone.get_current_timezone_name(),
+            **({} if password else {"proved_at": proof.at}),
         }
     )
+
+
+def must_be_unused(by: User, signature: str, now: datetime) -> None:
+    """One proof signs one decision: told from the decisions, for two may come at once, also from two sessions.
+
+    Within the transaction of the decision. Raises NotSigned.
+    """
+    proved_at = json.loads(signature).get("proved_at") if signature else None
+    if proved_at is None:
+        return
+    _stand_in_line(by)
+    recent = by.decisions.filter(at__gte=now - WITHIN).exclude(signature="")
+    if any(
+        json.loads(each).get("proved_at") == proved_at for each in recent.values_list("signature", flat=True)
+    ):
+        fault = _("What showed that it is you has signed another decision; confirm again that it is you.")
+        raise NotSigned(fault, {"password": [fault]})
+
+
+def _stand_in_line(by: User) -> None:
+    get_user_model().objects.select_for_update(no_key=True).get(pk=by.pk)
 
 
 def _must_be_password(by: User, password: str, now: datetime) -> None:
@@ -104,7 +126,7 @@ def must_have_tries(by: User, now: datetime) -> None:
 
     However many tries are under way, so no more than five are answered. Raises NotAllowed.
     """
-    get_user_model().objects.select_for_update(no_key=True).get(pk=by.pk)
+    _stand_in_line(by)
     _must_have_tries(by, now)
 
 

@@ -23,7 +23,7 @@ from approvals.refusals import (
 )
 from approvals.rules import must_not_object
 from approvals.said import AS_PROPOSED, Said, listen
-from approvals.signing import WRONG, Proof, WrongPassword, must_have_tries
+from approvals.signing import WRONG, Proof, WrongPassword, must_be_unused, must_have_tries
 from approvals.stages import stages_of
 from approvals.tally import Tally, tally
 from approvals.text import clock_said, storable_text
@@ -134,6 +134,7 @@ class Deciding:
         standing = must_be_allowed(self, said.by)
         must_say_why(said)
         self._must_not_vote_twice(said)
+        must_be_unused(said.by, said.signature, now)
         decision = self._decision(said, now)
         decision.instead_of = standing.instead_of
         if decision.verdict in (APPROVE, EDIT) and decision.payload_digest == self.proposal_digest:
@@ -274,9 +275,9 @@ class Deciding:
 
         @transaction.atomic
         def write() -> None:
+            self.lock()
             if isinstance(refusal, WrongPassword):
                 must_have_tries(by, clock.now())
-            self.lock()
             must_not_be_erased(self)
             self.append(Activity(kind=kind, by=by, text=f"{verdict}: {refusal}", at=clock.now()))
 

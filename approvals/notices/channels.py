@@ -127,6 +127,8 @@ def send_webhook(notice: Notice) -> None:
             httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=False) as client,
         ):
             status = _post(client, url, body.encode(), headers)
+    except httpx.InvalidURL:
+        raise NotSent("its address, or where it leads on, is none", is_final=True) from None
     except httpx.HTTPError as error:
         if guard.refused():
             raise NotSent(f"refused: {guard.refused()}", is_final=True) from None
@@ -134,6 +136,16 @@ def send_webhook(notice: Notice) -> None:
         raise NotSent(f"no answer ({type(error).__name__})") from None
     if not 200 <= status < 300:
         raise NotSent(f"it answered {status}", is_final=status == GONE)
+
+
+def is_readable(url: str) -> bool:
+    """Whether the client that sends webhooks finds a host in it."""
+    import httpx
+
+    try:
+        return bool(httpx.URL(url).host)
+    except httpx.InvalidURL:
+        return False
 
 
 def _post(client: httpx.Client, url: str, body: bytes, headers: dict[str, str]) -> int:

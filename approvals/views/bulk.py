@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import uuid
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from approvals.trouble import Trouble
 from approvals.views.decision import reason_of
 from approvals.words import APPROVE
 from runs.conf import conf
+from runs.engine import clock
 from runs.errors import Invalid
 
 if TYPE_CHECKING:
@@ -80,6 +82,7 @@ def _preview(request: HttpRequest, selection: Selection, trouble: Trouble | None
         "selection": selection,
         "compared": compared(selection.items),
         "counts": {verdict: len(selection.decidable(verdict)) for verdict in VERDICTS},
+        "concluded": len(selection.decidable(APPROVE)) - selection.votes,
         "verdict": trouble.verdict if trouble and trouble.verdict in VERDICTS else APPROVE,
         "trouble": trouble,
         "number": request.POST.get("number", ""),
@@ -92,11 +95,26 @@ def _preview(request: HttpRequest, selection: Selection, trouble: Trouble | None
 
 
 def _done(request: HttpRequest, results: list[Result], verdict: str) -> HttpResponse:
+    votes = sum(result.is_vote for result in results) if verdict == APPROVE else 0
+    done = [result for result in results if result.is_done]
     context = {
-        "done": [result for result in results if result.is_done],
+        "done": done,
+        "votes": votes,
+        "concluded": len(done) - votes,
         "refused": [result for result in results if not result.is_done],
         "verdict": verdict,
-        "seconds": f"{conf.undo_seconds:g}" if conf.undo_seconds else "",
+        "seconds": _seconds_left(done),
         "back": Filter.of(request.GET),
     }
     return render(request, "approvals/bulk_done.html", context)
+
+
+def _seconds_left(done: list[Result]) -> int:
+    """Until the first of the runs takes its answer: a long list takes a while, and each has its own window."""
+    decided = [
+        result.approval.decided_at for result in done if result.approval and result.approval.decided_at
+    ]
+    if not decided:
+        return 0
+    passed = clock.now() - min(decided)
+    return max(0, math.floor(conf.undo_seconds - passed.total_seconds()))

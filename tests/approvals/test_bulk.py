@@ -89,7 +89,12 @@ def test_the_dry_run_says_what_would_happen_to_each(ada, bob, person):
     overdue(late)
     voted.decide(by=ada, verdict="approve")
     decided.decide(by=bob, verdict="reject", reason="no")
-    approvals = [fine, asks_more, words, own, others, late, signed, voted, decided]
+    wrong = ask(objection="No vendor of ours.")
+    stage = {"quorum": 1, "when": None, "needed": True}
+    staged = [{"name": name, "reviewers": [name], **stage} for name in ("pm", "heads")]
+    ordered = ask(reviewers=(), stages=staged)
+    last = ask(reviewers=(), stages=[staged[0], {**staged[1], "needed": False}])
+    approvals = [fine, asks_more, words, own, others, late, signed, voted, decided, wrong, ordered, last]
     fresh = [Approval.objects.get(pk=each.pk) for each in approvals]
     items = Selection(picked(*fresh), ada).items
     said = [(item.forecasts["approve"].is_refused, item.forecasts["approve"].words) for item in items]
@@ -103,6 +108,12 @@ def test_the_dry_run_says_what_would_happen_to_each(ada, bob, person):
         (True, "signed"),
         (True, "You have voted"),
         (True, "bob rejected this"),
+        (True, "may not be approved as it is: No vendor"),
+        (False, "Your vote counts; it waits for others"),
+        (False, "Approved; starts in"),
+    ]
+    assert [item.forecasts["approve"].is_vote for item in items] == [
+        "vote counts" in text for _refused, text in said
     ]
     for (refused, text), (must, part) in zip(said, expected, strict=True):
         assert refused is must and part in text, text
@@ -111,6 +122,7 @@ def test_the_dry_run_says_what_would_happen_to_each(ada, bob, person):
         picked(*fresh), by=ada, verdict="approve", reason="", operation_id="op", signed_in="password"
     )
     assert [not result.is_done for result in results] == [must for must, _part in expected]
+    assert [result.is_vote for result in results] == [item.forecasts["approve"].is_vote for item in items]
     assert [len(told(each)) > len(trail) for each, trail in zip(approvals, before, strict=True)][:2] == [
         True
     ] * 2
@@ -159,7 +171,7 @@ def test_the_same_form_sent_twice_decides_once_and_tells_the_same(signed_in):
     approvals = [ask(), ask(quorum=2)]
     page = signed_in.get(f"/inbox/bulk/?{query(*approvals)}").content.decode()
     first, second = press(signed_in, page).content.decode(), press(signed_in, page).content.decode()
-    assert outcomes(first) == outcomes(second) == ("2 approved", [])
+    assert outcomes(first) == outcomes(second) == ("1 approved, 1 with your vote", [])
     assert Decision.objects.count() == 2
 
 

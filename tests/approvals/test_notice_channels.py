@@ -221,6 +221,14 @@ def test_a_circle_of_redirects_ends(ada):
     assert Notice.objects.get(target__isnull=False).error == "it leads on more than 3 times"
 
 
+def test_an_address_that_nobody_can_read_is_given_up(ada):
+    target("http://①②⑦.0.0.2/x")
+    ask()
+    do_due()
+    notice = Notice.objects.get(target__isnull=False)
+    assert (notice.status, notice.error) == ("failed", "its address, or where it leads on, is none")
+
+
 @pytest.mark.parametrize("onward", ["http://hooks.example/", "ftp://hooks.example/", "file:///etc/passwd"])
 def test_a_redirect_leads_to_nothing_less_than_https(onward):
     """What is signed is no secret, but what it says is not for everybody on the way."""

@@ -125,6 +125,21 @@ def test_after_a_decision_the_next_item_opens_with_the_way_back(signed_in):
     assert f'action="{url(first, "undo")}"' in page
 
 
+@pytest.mark.parametrize("scope", ["", "scope=teams", "q=Send"])
+def test_who_passes_some_by_goes_on_below_what_they_decide(signed_in, scope):
+    """Not at the head of the list again, where is what they passed by; after the last one, there."""
+    asked = [ask(question=f"Send {hour}?", due=timedelta(hours=hour)) for hour in range(1, 6)]
+
+    def follows(decided):
+        entries = posted_by(page_of(signed_in, decided), "decision") | {"verdict": "approve"}
+        answer = signed_in.post(f"{url(decided, 'decision')}?{scope}", entries)
+        return answer.url.partition("?")[0]
+
+    assert follows(asked[2]) == url(asked[3])
+    assert follows(asked[4]) == url(asked[0])
+    assert follows(asked[0]) == url(asked[1])
+
+
 def test_the_ring_of_the_way_back_runs_out_with_it(signed_in, settings):
     settings.DURABLEWEB = {**settings.DURABLEWEB, "undo_seconds": 4000}
     page = signed_in.get(press(signed_in, ask()).url).content.decode()

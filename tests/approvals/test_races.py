@@ -5,7 +5,7 @@ import pytest
 from approvals import signing
 from approvals.chain import first_break
 from approvals.models import Activity, Approval, Decision
-from approvals.signing import MOST_WRONG, WrongPassword
+from approvals.signing import MOST_WRONG, NotSigned, Proof, WrongPassword
 from runs.errors import Conflict, NotAllowed
 from runs.models import Run
 from tests.approvals.cases import MAIL, answer_of, ask, told
@@ -162,3 +162,19 @@ def test_the_right_one_among_the_guesses_is_answered_no_later_than_the_fifth_wro
     with pytest.raises(NotAllowed, match="quarter of an hour"):
         approval.decide(by=ada, verdict="approve", password="ada")
     assert answer_of(approval) is None
+
+
+def test_one_proof_signs_one_of_several_decisions_at_the_same_moment(ada):
+    """The session tells it too late: each request has read it before another has written."""
+    for number in range(ROUNDS):
+        proof, approvals = Proof("passkey", 1_700_000_000.25 + number), [ask(sign=True) for _each in range(5)]
+        ends = at_once(
+            *(
+                lambda approval=approval, proof=proof: fresh(approval).decide(
+                    by=ada, verdict="approve", proof=proof
+                )
+                for approval in approvals
+            )
+        )
+        assert sum(isinstance(end, NotSigned) for end in ends) == 4, ends
+        assert sum(answer_of(approval) is not None for approval in approvals) == 1
