@@ -12,6 +12,7 @@ from tests.protocol.archiving import Archiving
 from tests.protocol.erasing import Erasing
 from tests.protocol.exploring import explore
 from tests.protocol.families import Families
+from tests.protocol.leaving import Leaving
 from tests.protocol.limits import Limits
 from tests.protocol.mailbox import Mailbox
 from tests.protocol.migrating import Migrating
@@ -45,6 +46,7 @@ HOLD = {
     "a write whose key is honoured, refused later": lambda: Sending(
         honoured=True, crash=1, beat=0, cancel=1, retry=1
     ),
+    "a write, or another in its place": lambda: Leaving(crash=3),
     "a slow write": lambda: Sending(limit=3, crash=1, beat=2),
     "a run that fails, undone": lambda: Undoing(crash=2),
     "a run that is cancelled, undone": lambda: Undoing(fails=False, cancel=1),
@@ -101,6 +103,11 @@ CAUGHT = {
         lambda: Sending("forgets", honoured=True, crash=1, beat=0, cancel=1, retry=1),
         "counts as never sent",
     ),
+    # one write, or another in its place
+    "another is made while nobody knows of the first": (lambda: Leaving("no_look"), "both writes"),
+    "the node is not told that the first happened": (lambda: Leaving("goes_on"), "both writes"),
+    "what was given up is asked for again": (lambda: Leaving("made_after_all"), "both writes"),
+    "what was only intended counts as sent": (lambda: Leaving("keeps_intent"), "never sent"),
     # families
     "parking ignores the counter of children's ends": (lambda: Families("no_answers"), "lost wake"),
     "a child's end leaves no word for its parent": (lambda: Families("leaves_no_word", at_once=2), "lost"),
