@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import count
 from typing import Any  # inputs and answers are the author's
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from runs import registry
 from runs.conf import conf
@@ -172,26 +170,9 @@ def work(driven: Drive, moved: Clock) -> None:
     """Drive as far as it goes, with a heartbeat whenever the clock is moved inside a node."""
     moved.held.append(driven.lease)
     try:
-        if driven.lease.graph.is_async:
-            _work_async(driven)
-        else:
-            driven.run()
+        driven.run()
     finally:
         moved.held.remove(driven.lease)
-
-
-def _work_async(driven: Drive) -> None:
-    """On a loop of its own, whose one thread for rows closes its connection at the end."""
-    rows = ThreadPoolExecutor(1)
-
-    async def on_loop() -> None:
-        asyncio.get_running_loop().set_default_executor(rows)
-        try:
-            await driven.run_async(rows)
-        finally:
-            await asyncio.get_running_loop().run_in_executor(rows, lambda: connection.close())
-
-    asyncio.run(on_loop())
 
 
 def _fresh(run: Run) -> Run:

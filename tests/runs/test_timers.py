@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
 from runs import Graph, Retry, TimedOut, Timer, Transient, Wait, start
 from runs.engine import clock, sql
-from runs.engine.row_threads import RowThreads
 from runs.engine.verify import first_bad_row
 from tests.runs.driving import claim, drive, kinds, pass_lease, pass_time, registered
 from tests.runs.states import Log, log_of
@@ -234,11 +232,7 @@ def test_an_async_node_waits_in_the_same_words():
             state.log.append(late.name)
 
     def work(run):
-        rows = RowThreads(1)
-        try:
-            asyncio.run(claim(run).run_async(rows))
-        finally:
-            rows.close()
+        claim(run).run()
         run.refresh_from_db()
 
     with registered(graph):
