@@ -61,6 +61,36 @@ def test_an_interrupted_installation_is_taken_up_again(private_environment, tmp_
     assert private_environment.done == ["created", "requirements.txt"]
 
 
+@pytest.mark.parametrize(
+    ("said", "is_taken"),
+    [
+        ("echo 0.000001", True),
+        ("echo 1000", False),
+        ("exit 1", False),
+        ("echo 0.000001; exit 1", False),
+        ("echo what", False),
+    ],
+)
+def test_an_environment_of_tests_is_made_with_the_systems_python_where_that_is_quicker(
+    private_environment, tmp_path, monkeypatch, said, is_taken
+):
+    system, made_with = tmp_path / "python-of-the-system", []
+    system.write_text(f"#!/bin/sh\n{said}\n")
+    system.chmod(0o700)
+    monkeypatch.setattr(private_environment, "OF_THE_SYSTEM", system)
+    monkeypatch.setattr(private_environment, "_create", lambda folder, python: made_with.append(python))
+    private_environment.ready(BOTH, tmp_path / "quick", quick=True)
+    private_environment.ready(BOTH, tmp_path / "any")
+    system.unlink()
+    private_environment.ready(BOTH, tmp_path / "alone", quick=True)
+    assert made_with == [system if is_taken else sys.executable, sys.executable, sys.executable]
+
+
+def test_how_quick_a_python_is_can_be_told_of_this_one(private_environment):
+    assert 0 < private_environment._seconds(sys.executable) < 60
+    assert private_environment.OF_THE_SYSTEM.name == "python{}.{}".format(*sys.version_info)
+
+
 def test_another_django_takes_the_place_of_the_pinned_one(private_environment):
     text = private_environment._text("requirements-dev.txt", {"Django": "Django==6.1.*"})
     assert text.splitlines() == ["Django==6.1.*", "httpx==0.28.1", "pytest==9.2.0"]
