@@ -44,21 +44,20 @@ def insist_on_python() -> None:
 def ready(
     requirements: list[str],
     folder: Path = ROOT / ".venv",
-    python: str | Path = sys.executable,
+    python: str | Path | None = None,
     use: dict[str, str] | None = None,
-    quick: bool = False,
 ) -> Path:
     """The environment's python, after what the `requirements` files (of ROOT) name is installed.
 
-    `use` maps a distribution's name to another requirement, for an environment with other versions. One that is to be
-    `quick` is made with `quickest(python)`; one that is there stays as it is.
+    One that is there stays as it is; another is made with `python`, or the quicker one of this version. `use` maps a
+    distribution's name to another requirement, for an environment with other versions.
     """
     folder.mkdir(exist_ok=True)
     with open(folder / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # bin/up and bin/test at once
         inside = folder / "bin" / "python"
         if not _works(inside):
-            _create(folder, quickest(python) if quick else python)
+            _create(folder, python or quickest(sys.executable))
         stamp = folder / ".installed.json"
         installed = _read(stamp)
         for name in requirements:

@@ -71,7 +71,7 @@ def test_an_interrupted_installation_is_taken_up_again(private_environment, tmp_
         ("echo what", False),
     ],
 )
-def test_an_environment_of_tests_is_made_with_the_systems_python_where_that_is_quicker(
+def test_an_environment_is_made_with_the_systems_python_where_that_is_quicker(
     private_environment, tmp_path, monkeypatch, said, is_taken
 ):
     system, made_with = tmp_path / "python-of-the-system", []
@@ -79,11 +79,11 @@ def test_an_environment_of_tests_is_made_with_the_systems_python_where_that_is_q
     system.chmod(0o700)
     monkeypatch.setattr(private_environment, "OF_THE_SYSTEM", system)
     monkeypatch.setattr(private_environment, "_create", lambda folder, python: made_with.append(python))
-    private_environment.ready(BOTH, tmp_path / "quick", quick=True)
-    private_environment.ready(BOTH, tmp_path / "any")
+    private_environment.ready(BOTH, tmp_path / "quick")
+    private_environment.ready(BOTH, tmp_path / "another", "/opt/python")
     system.unlink()
-    private_environment.ready(BOTH, tmp_path / "alone", quick=True)
-    assert made_with == [system if is_taken else sys.executable, sys.executable, sys.executable]
+    private_environment.ready(BOTH, tmp_path / "alone")
+    assert made_with == [system if is_taken else sys.executable, "/opt/python", sys.executable]
 
 
 def test_how_quick_a_python_is_can_be_told_of_this_one(private_environment):
