@@ -158,7 +158,8 @@ class Effect:
     known: bool  # whether this process knows the graph, so that `then` can be believed
 
 
-def effect(run: Run, request: dict[str, Any]) -> Effect:
+def effect(run: Run, request: dict[str, Any], actions: Sequence[str] = ()) -> Effect:
+    """`actions`: the tools that a framework asks about in one question."""
     call = request.get("call") or {}
     settles = request.get("settles") or {}
     tool = str(call.get("tool", ""))
@@ -168,6 +169,8 @@ def effect(run: Run, request: dict[str, Any]) -> Effect:
         lead = _("%(tool)s was sent and its outcome is unknown. You say what became of it.") % {
             "tool": label_of(str(settles.get("tool", "")))
         }
+    elif actions:
+        lead = _("The run waits for your answer to: %(tools)s.") % {"tools": ", ".join(actions)}
     else:
         lead = _("Your answer goes to the run, which goes on with it.")
     graph = registry.find(run.graph, run.version)

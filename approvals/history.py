@@ -228,11 +228,13 @@ def _note(row: Decision | Activity, user: User) -> Note:
     if row.kind == words.ASSIGNED and row.to:
         said = _("%(who)s assigned this to %(to)s") % names
     elif row.kind == words.DELEGATED:
-        said = _("%(who)s gave their part to %(to)s") % names
+        own = _("You gave your part to %(to)s")
+        said = (own if row.by_id == user.pk else _("%(who)s gave their part to %(to)s")) % names
         if row.text:
             said = f"{said}, {names['text']}"
     elif row.kind == words.RECALLED:
-        said = _("%(who)s took their part back from %(to)s") % names
+        own = _("You took your part back from %(to)s")
+        said = (own if row.by_id == user.pk else _("%(who)s took their part back from %(to)s")) % names
     elif row.kind == words.EXTENDED:
         said = _("%(who)s moved the deadline %(text)s") % names
     elif row.kind == words.REMINDED:

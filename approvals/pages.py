@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from approvals.contracts.contract import Contract
     from approvals.contracts.sheet import Card
+    from approvals.forms.fields import Field
     from approvals.models import Approval, Decision, KeptDraft
     from approvals.trouble import Trouble
 
@@ -70,7 +71,8 @@ class ApprovalPage(Asked):
 
     @cached_property
     def effect(self) -> Effect:
-        return effect(self.approval.run, self.request)
+        actions = [action.name for action in self.contract.actions] if self.contract is not None else []
+        return effect(self.approval.run, self.request, actions)
 
     @cached_property
     def facts(self) -> list[Fact]:
@@ -162,6 +164,14 @@ class ApprovalPage(Asked):
         return self.given or proposed(*self.blank())
 
     @property
+    def faulty(self) -> list[tuple[Field, str]]:
+        """The fields that have an error, with what a link to each says."""
+        said = [(field, field.label or field.path) for field in self.draft.faulty]
+        if self.contract is None:
+            return said
+        return [(field, sheet.named(self.contract, field.path, label)) for field, label in said]
+
+    @property
     def is_posted(self) -> bool:
         """The form shows what was just sent, not what was kept of an earlier visit."""
         return bool(self.trouble or self.given) and not self.is_taken_up
@@ -243,6 +253,12 @@ class ApprovalPage(Asked):
     @cached_property
     def notes(self) -> list[Note]:
         return notes(self.approval, self.rows, self.user)
+
+    @property
+    def commented_at(self) -> datetime | None:
+        """When this person last said something here."""
+        said = (row for row in self.rows if getattr(row, "kind", "") == words.COMMENTED)
+        return max((row.at for row in said if row.by_id == self.user.pk), default=None)
 
     @cached_property
     def mentionable(self) -> list[User]:

@@ -8,6 +8,7 @@ from django_q.models import Failure, OrmQ, Schedule, Success
 
 from durableweb.metrics import metrics
 from durableweb.sign_in import admin as sign_in_admin
+from runs.pages.posting import posted_from
 from runs.work.tick import tick
 
 admin.autodiscover()  # not when Django starts: durableweb/late_admin.py
@@ -24,6 +25,7 @@ urlpatterns = [
         "admin/login/",
         login_not_required(RedirectView.as_view(pattern_name="login", query_string=True)),
     ),
+    path("admin/logout/", posted_from("admin:index")(admin.site.logout)),
     path("admin/", admin.site.urls),
     path("", include("durableweb.sign_in.urls")),
     path("tick/", tick, name="tick"),

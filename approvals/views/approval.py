@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from approvals.choices import Choices
 from approvals.drafts import keep_typed, take_up
@@ -21,6 +21,7 @@ from approvals.scopes import Numbers
 from approvals.views.fetching import Erased, fetch, toast_of
 from runs.engine import clock
 from runs.errors import Invalid
+from runs.pages.posting import posted_from
 
 if TYPE_CHECKING:
     import uuid
@@ -65,7 +66,7 @@ def part(request: HttpRequest, pk: uuid.UUID, part: str) -> HttpResponse:
     return render(request, PARTS[part], context)
 
 
-@require_POST
+@posted_from("approvals:approval")
 def draft(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """The form as it would look with what was typed, which decides nothing. Rows of lists come and go here, too."""
     page = ApprovalPage(fetch(request.user, pk), request.user)
@@ -88,7 +89,7 @@ def draft(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     return show(request, page)
 
 
-@require_POST
+@posted_from("approvals:approval")
 def kept(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Keep what is being typed; a name that is not sent stays as it was. With `discard` the edit goes."""
     approval = fetch(request.user, pk)

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from approvals.bulk import VERDICTS, Result, Selection, decide_all, picks_of, undo_all
 from approvals.differing import compared
@@ -20,6 +20,7 @@ from approvals.words import APPROVE
 from runs.conf import conf
 from runs.engine import clock
 from runs.errors import Invalid
+from runs.pages.posting import posted_from
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -61,7 +62,7 @@ def bulk(request: HttpRequest) -> HttpResponse:
     return _done(request, results, verdict)
 
 
-@require_POST
+@posted_from("approvals:inbox")
 def undo(request: HttpRequest) -> HttpResponse:
     """Take back what one has just decided together."""
     try:

@@ -7,7 +7,6 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
 
 from approvals import words
 from approvals.contracts import sheet
@@ -24,6 +23,7 @@ from approvals.trouble import Trouble
 from approvals.views.approval import show
 from approvals.views.fetching import fetch
 from runs.errors import Conflict, Invalid, Missing, Refusal
+from runs.pages.posting import posted_from
 
 if TYPE_CHECKING:
     import uuid
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 
-@require_POST
+@posted_from("approvals:approval")
 def decision(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Decide as the form says, then open the next item; a refusal shows the page with what was typed."""
     page = ApprovalPage(fetch(request.user, pk), request.user)
@@ -63,7 +63,7 @@ def decision(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     return _onward(listing, page)
 
 
-@require_POST
+@posted_from("approvals:approval")
 def undo(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Take back what one decided, or one's vote while others are missing."""
     approval = fetch(request.user, pk)

@@ -7,17 +7,17 @@ from django.http import QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
 
 from approvals.filters import Filter
 from approvals.models import SavedFilter
 from runs.errors import Refusal
+from runs.pages.posting import posted_from
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
 
-@require_POST
+@posted_from("approvals:inbox")
 def filters(request: HttpRequest) -> HttpResponse:
     """Keep a filter of the inbox under a name, or with `forget` remove the one of that name; then the list it shows."""
     query = Filter.of(QueryDict(request.POST.get("query", "")[:4000].removeprefix("?"))).kept_query

@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
 
 from approvals import who
 from approvals.forms.values import lines
@@ -14,6 +13,7 @@ from approvals.views.decision import revision_of
 from approvals.views.tending import done
 from runs.core.words import is_storable
 from runs.errors import Conflict, Invalid
+from runs.pages.posting import posted_from
 
 if TYPE_CHECKING:
     import uuid
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from approvals.models import Approval
 
 
-@require_POST
+@posted_from("approvals:approval")
 def assignment(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Give it to somebody who may decide it."""
 
@@ -34,7 +34,7 @@ def assignment(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     return done(request, pk, verb, said="hand_over", typed=request.POST.get("to", ""))
 
 
-@require_POST
+@posted_from("approvals:approval")
 def part_given(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Give one's part to somebody else, or with `recall` take it back."""
 
@@ -47,7 +47,7 @@ def part_given(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     return done(request, pk, verb, said="hand_over", typed=request.POST.get("to", ""))
 
 
-@require_POST
+@posted_from("approvals:approval")
 def deadline(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Move it by as many minutes as the form says."""
     reason = lines(request.POST.get("reason", ""))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.http import content_disposition_header
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from approvals.files import LARGEST, MOST_AT_ONCE, Sent
 from approvals.forms.values import lines
@@ -17,6 +17,7 @@ from approvals.views.approval import show
 from approvals.views.fetching import fetch
 from runs.engine import blobs
 from runs.errors import Missing, Refusal
+from runs.pages.posting import posted_from
 
 if TYPE_CHECKING:
     import uuid
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from approvals.models import Approval
 
 
-@require_POST
+@posted_from("approvals:approval")
 def comment(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Say something; `mention` is a name chosen from the list, which goes into the text where it is not yet."""
     text = lines(request.POST.get("text", ""))
@@ -64,7 +65,7 @@ def attachment(request: HttpRequest, pk: uuid.UUID, number: int) -> HttpResponse
     return answer
 
 
-@require_POST
+@posted_from("approvals:approval")
 def claim(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Take it, or with `release` let go of it."""
 

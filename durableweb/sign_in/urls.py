@@ -15,13 +15,14 @@ from django.urls import path, re_path
 
 from durableweb.sign_in import views
 from durableweb.sign_in.confirming import confirm_by_provider
+from runs.pages.posting import posted_from
 
 urlpatterns = [
     # allauth and Django know the same two pages by other names
     path("login/", account.login, name="login"),
     path("login/", account.login, name="account_login"),
-    path("logout/", LogoutView.as_view(), name="logout"),
-    path("logout/", LogoutView.as_view(), name="account_logout"),
+    path("logout/", posted_from("/")(LogoutView.as_view()), name="logout"),
+    path("logout/", posted_from("/")(LogoutView.as_view()), name="account_logout"),
     path("login/code/", factors.authenticate, name="mfa_authenticate"),
     path("login/passkey/", passkeys.login_webauthn, name="mfa_login_webauthn"),
     path("login/not-now/", views.not_now, name="not_now"),

@@ -7,9 +7,10 @@ from allauth.socialaccount.providers.openid_connect import views as openid_conne
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from durableweb.sign_in.onward import onward
+from runs.pages.posting import posted_from
 
 
 @login_not_required
@@ -22,7 +23,7 @@ def at_provider(request: HttpRequest, provider_id: str) -> HttpResponse:
 
 
 @login_not_required
-@require_POST
+@posted_from("login")
 def not_now(request: HttpRequest) -> HttpResponse:
     """Leave a sign-in of which the second step is missing."""
     clear_login(request)

@@ -44,6 +44,19 @@ def awaited_children(entry: LedgerEntry) -> str:
     return text % {"many": items, "graph": words.printable(entry.name)}
 
 
+def started(entry: LedgerEntry) -> str:
+    """The graph of a child, or of several, and what it was given."""
+    request = stored(entry.request)
+    if not isinstance(request, dict):
+        return ""
+    given = request.get("input", request.get("run"))
+    if isinstance(request.get("items"), int):
+        return awaited_children(entry)
+    parts = [f"{name}={short(value)}" for name, value in given.items()] if isinstance(given, dict) else []
+    graph = words.printable(entry.name)
+    return f"{graph}: {Truncator(', '.join(parts) or short(given)).chars(120)}" if given else graph
+
+
 def asked(entry: LedgerEntry) -> str:
     """What an entry asks, in a line: the question, or the call with its arguments."""
     request = stored(entry.request)

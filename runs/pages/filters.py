@@ -9,12 +9,14 @@ from datetime import datetime, timedelta
 from typing import Self
 from urllib.parse import urlencode
 
+from django.contrib.auth.models import User
 from django.db.models import Count, Q, QuerySet
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from runs.models import Run
+from runs import sight
+from runs.models import GraphVersion, Run
 from runs.models.statuses import LIVE, STATUSES
 
 PAGE = 50
@@ -127,6 +129,19 @@ def counted(runs: QuerySet[Run]) -> dict[str, int]:
     """How many of each status, in one query; under "" all of them."""
     counts = dict(runs.order_by().values_list("status").annotate(many=Count("pk")))
     return {"": sum(counts.values()), **{status: counts.get(status, 0) for status in STATUSES}}
+
+
+def graphs_of(user: User, runs: QuerySet[Run]) -> list[str]:
+    """The names of their graphs, to choose among.
+
+    Who sees all sees those of all versions. Others' runs are counted by two columns that no index has together: the
+    database then asks of each row once whose it is. For one column alone it walks an index, which takes four times as
+    long.
+    """
+    if sight.sees_all(user):
+        return list(GraphVersion.objects.order_by("graph").values_list("graph", flat=True).distinct())
+    counts = runs.order_by().values_list("graph", "status").annotate(many=Count("pk"))
+    return sorted({graph for graph, _status, _many in counts})
 
 
 def _about(text: str) -> Q:

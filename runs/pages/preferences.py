@@ -11,15 +11,15 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import get_language_from_request
-from django.views.decorators.http import require_POST
 
 from runs.hooks import language_chosen
+from runs.pages.posting import posted_from
 
 THEMES = ("system", "light", "dark")
 KEPT = timedelta(days=365)
 
 
-@require_POST
+@posted_from("/")
 def preferences(request: HttpRequest) -> HttpResponse:
     """Keep what the form says and go back to where it was sent from."""
     back = request.POST.get("back", "/")

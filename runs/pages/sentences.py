@@ -93,10 +93,11 @@ def _waiting(run: Run, entries: list[LedgerEntry], last: Checkpoint | None, now:
     if not open_ones:
         sent = next((entry for entry in entries if entry.status == "open" and entry.tried_at), None)
         if sent is not None:
-            text = _("%(call)s was sent and no answer came; what became of it is looked into") % {
-                "call": sent.name
-            }
-            return Sentence(text, run.status, sent.tried_at, sent.due_at)
+            if sent.due_at is not None and sent.due_at <= now:
+                text = _("%(call)s was sent and no answer came; the next worker looks into what became of it")
+                return Sentence(text % {"call": sent.name}, run.status, sent.tried_at)
+            text = _("%(call)s was sent and no answer came; what became of it is looked into")
+            return Sentence(text % {"call": sent.name}, run.status, sent.tried_at, sent.due_at)
         answered = next(
             (entry for entry in entries if entry.status == "done" and entry.taken_at is None), None
         )

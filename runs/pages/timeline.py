@@ -113,9 +113,12 @@ def _entry(entry: LedgerEntry, axis: waterfall.Axis, story: Story) -> Row:
     else:
         look = "doubt" if entry.status == "in_doubt" else "effect"
     answer = asking.answered(entry) if waits and entry.answered_at else ""
+    name = entry.name
+    if waits:
+        name = asking.started(entry) if entry.kind == "child" else asking.asked(entry)
     tries = ngettext("%(many)s try", "%(many)s tries", entry.attempts) % {"many": entry.attempts}
     return Row(
-        (asking.asked(entry) or ERASED) if waits else entry.name,
+        name or ERASED,
         ICONS.get(entry.kind, "value"),
         words.status_word(
             "waiting" if waits and entry.status in ("open", "done") else asking.shown(entry)

@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from runs import sight
 from runs.engine import blobs, clock
@@ -20,8 +20,9 @@ from runs.models import Blob, Run
 from runs.models.statuses import STATUSES
 from runs.pages.contents import RunPage
 from runs.pages.family import family
-from runs.pages.filters import PAGE, STILL, TRIES, RunFilter, counted, is_id
+from runs.pages.filters import PAGE, STILL, TRIES, RunFilter, counted, graphs_of, is_id
 from runs.pages.live_texts import live_texts
+from runs.pages.posting import posted_from
 from runs.pages.rows import rows
 
 BYTES = "application/octet-stream"
@@ -72,7 +73,7 @@ def run_blob(request: HttpRequest, run_id: UUID, sha256: str) -> HttpResponseBas
     return response
 
 
-@require_POST
+@posted_from("runs:run")
 def run_cancellation(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """Cancel, for operators of the graph; the reason is in the trail."""
     run = _visible(request, run_id)
@@ -115,7 +116,7 @@ def _list(request: HttpRequest, frozen: bool = False) -> dict[str, Any]:
         "rows": rows(shown, now),
         "scopes": [(status, counts[status], chosen.status == status) for status in ("", *STATUSES)],
         "total": counts[chosen.status],
-        "graphs": seen.order_by("graph").values_list("graph", flat=True).distinct(),
+        "graphs": graphs_of(request.user, seen),
         "stills": [(key, words) for key, (_length, words) in STILL.items()],
         "tries": TRIES,
         "more": shown[-1].pk if more else None,

@@ -8,7 +8,9 @@ function begin() {
   const form = document.querySelector("form[data-approve]");
   if (form && !form.bench) form.bench = new Bench(form);
   else form?.bench.mark();
-  for (const done of document.querySelectorAll("[data-draft-done]")) new Kept(`draft:${done.dataset.draftDone}`).forget();
+  for (const done of document.querySelectorAll("[data-draft-done]")) {
+    for (const what of ["draft", "kept:reason", "kept:words"]) new Kept(`${what}:${done.dataset.draftDone}`).forget();
+  }
   for (const place of document.querySelectorAll("[data-kept-draft]")) showKept(place);
   for (const area of document.querySelectorAll("textarea[data-keep]")) keepText(area);
 }

@@ -12,20 +12,24 @@ const returned = performance.getEntriesByType("navigation")[0]?.type === "back_f
 // The server's clock, unless the page comes out of a cache and its hour with it.
 const apart = returned ? 0 : Date.parse(document.body.dataset.now) - Date.now() || 0;
 
-setInterval(tell, 10_000);
+setInterval(() => tell(), 10_000);
 setInterval(count, 1_000);
-document.addEventListener("visibilitychange", tell);
+document.addEventListener("visibilitychange", () => tell());
 
-function tell() {
+// `least`: only those that are no longer ago than so many seconds, or still to come within a minute.
+function tell(least = Infinity) {
   if (document.visibilityState !== "visible") return;
   for (const time of document.querySelectorAll("time[data-form]")) {
-    const text = since((clock() - Date.parse(time.dateTime)) / 1000, time.dataset.form === "bare");
+    const length = (clock() - Date.parse(time.dateTime)) / 1000;
+    if (length > least || (length < -60 && least < Infinity)) continue;
+    const text = since(length, time.dataset.form === "bare");
     const words = (time.dataset.prefix ?? "") + text;
     if (time.textContent !== words) time.textContent = words;
   }
 }
 
 function count() {
+  tell(1); // what comes within a minute counts down
   for (const span of document.querySelectorAll("[data-seconds-until]")) {
     const left = Math.max(0, Math.ceil((Date.parse(span.dataset.secondsUntil) - clock()) / 1000));
     if (span.textContent !== String(left)) span.textContent = left;

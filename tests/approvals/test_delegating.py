@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from approvals.chain import first_break, trail
+from approvals.history import notes
 from approvals.models import Approval
 from runs.errors import Conflict, Invalid, Missing, NotAllowed
 from runs.models import LedgerEntry
@@ -80,6 +81,21 @@ def test_what_was_given_can_be_taken_back_until_it_is_used(ada, bob, eve):
         "taken_back by eve",
         "recalled by ada",
         "approve by ada",
+    ]
+
+
+def test_the_activity_says_whose_part_it_was_to_each_reader(ada, bob, eve):
+    approval = ask()
+    approval.delegate(ada, to=eve)
+    approval.recall(ada)
+    rows = [row for row in trail(approval) if getattr(row, "kind", "") in ("delegated", "recalled")]
+    assert [note.text for note in notes(approval, rows, ada)] == [
+        "You gave your part to eve",
+        "You took your part back from eve",
+    ]
+    assert [note.text for note in notes(approval, rows, bob)] == [
+        "ada gave their part to eve",
+        "ada took their part back from eve",
     ]
 
 

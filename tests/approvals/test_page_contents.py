@@ -184,3 +184,12 @@ def test_a_part_read_again_does_not_move_the_revision_that_one_looked_at(signed_
     assert f'name="revision" value="{approval.revision - 1}"' in acts
     state = signed_in.get(url(approval, "part", part="state"), seen).content.decode()
     assert "assigned this to bob" in state
+
+
+@pytest.mark.parametrize(("call", "said"), [(CALL, "nothing is done"), (None, "the run is told so")])
+def test_what_happens_without_a_decision_is_said_of_a_question_otherwise_than_of_a_call(
+    signed_in, call, said
+):
+    """What a node does when nobody answers, such as giving money back, its page cannot know."""
+    page = page_of(signed_in, ask(call=call, due=timedelta(hours=1)))
+    assert f"Without a decision it expires, and {said}" in page

@@ -267,6 +267,17 @@ def test_a_button_shows_that_its_form_is_under_way_and_is_not_pressed_twice(open
     expect(page.locator("[aria-busy=true]")).to_have_count(0)
 
 
+def test_the_seconds_until_the_run_takes_an_answer_are_counted_down(open_as, ada, settings):
+    settings.DURABLEWEB = settings.DURABLEWEB | {"undo_seconds": 50}
+    approval = brief()
+    approval.decide(by=ada, verdict="approve")
+    page = open_as(ada, path(approval))
+    moment = page.locator(".banner time", has_text=re.compile(r"^in \d+\ss$"))
+    for _ in range(4):  # the page is also read anew once, as it has just come
+        shown = moment.text_content()
+        expect(moment).not_to_have_text(shown, timeout=2_500)
+
+
 def test_everything_works_without_scripts(open_as, ada):
     approval, other = brief(), brief(question="And this?", due=timedelta(hours=5))
     page = open_as(ada, path(approval), java_script_enabled=False)

@@ -14,6 +14,7 @@ from tests.amounts import THOROUGH
 from tests.approvals.cases import MAIL, answer_of, ask, told
 from tests.browser.conftest import SOON, arrived
 from tests.browser.test_cards import tab_to
+from tests.browser.test_sign_in import hashed
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -178,6 +179,37 @@ def test_a_draft_typed_while_the_line_is_gone_is_sent_later(open_as, ada):
         page.reload()
     expect(page.get_by_role("textbox", name="Subject", exact=True)).to_have_value("Second try")
     assert json.loads(KeptDraft.objects.get().json)["subject"] == "Second try"
+
+
+def test_what_is_typed_after_the_session_is_over_is_there_after_signing_in(open_as, ada):
+    ada.password = hashed("ada")
+    ada.save()
+    approval = letters(1)[0]
+    page = open_as(ada, path(approval))
+    comment, reason = page.get_by_label("Comment", exact=True), page.get_by_label("What should the run know?")
+
+    def sign_in():
+        page.get_by_label("User name").fill("ada")
+        page.get_by_label("Password").fill("ada")
+        page.keyboard.press("Enter")
+        arrived(page, "Send 0?")
+
+    page.context.clear_cookies(name="sessionid")
+    comment.fill("Ask Helen first")
+    page.get_by_role("button", name="Comment", exact=True).click()
+    sign_in()
+    expect(comment).to_have_value("Ask Helen first")
+    page.get_by_role("button", name="Comment", exact=True).click()
+    expect(page.locator("#approval-people").get_by_text("Ask Helen first")).to_be_visible()
+    page.reload()
+    expect(comment).to_have_value("")
+    page.context.clear_cookies(name="sessionid")
+    page.get_by_role("button", name="Reject…").click()
+    reason.fill("Too long")
+    page.locator("#reject").get_by_role("button", name="Reject", exact=True).click()
+    sign_in()
+    page.get_by_role("button", name="Reject…").click()
+    expect(reason).to_have_value("Too long")
 
 
 def test_the_pill_of_new_ones_keeps_what_is_open(open_as, ada):

@@ -66,7 +66,12 @@ def test_what_became_of_the_last_write_is_looked_into_first():
     run = started("call")
     run.cancel("user olga", "ordered twice", compensate=True)
     drive(run)
-    assert sentence(run).startswith("Undoing: 0 of 3, then cancelled. tell was sent and no answer came")
+    said = "Undoing: 0 of 3, then cancelled. tell was sent and no answer came; "
+    assert sentence(run) == f"{said}what became of it is looked into"
+    pass_time(86_400)
+    page = RunPage(run, clock.now())
+    assert page.sentence.text == f"{said}the next worker looks into what became of it"
+    assert page.sentence.due_at is None, "no moment that has passed"
 
 
 def test_the_ledger_says_which_entry_undoes_which(client, olga):

@@ -14,7 +14,7 @@ from runs.engine import clock
 from runs.models import Run
 from runs.pages.rows import rows
 from tests.runs.driving import drive, registered
-from tests.runs.families import GRAPHS, children_of, mapper, waiter
+from tests.runs.families import GRAPHS, children_of, leaf, mapper, waiter
 from tests.runs.states import Log
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,9 +27,17 @@ def go(run, state):
     run.join(run.start(waiter))
 
 
+giver = Graph("page-giver", state=Log)
+
+
+@giver.node
+def give(run, state):
+    run.join(run.start(leaf, {"name": "Oslo"}))
+
+
 @pytest.fixture(autouse=True)
 def graphs_are_known():
-    with registered(*GRAPHS, top):
+    with registered(*GRAPHS, top, giver):
         yield
 
 
@@ -72,6 +80,18 @@ def test_children_that_one_may_not_see_are_not_listed(client, ada, eve):
     page = page_of(client, run)
     assert 'id="children"' not in page and f'id="run-{child.pk}"' not in page
     assert client.get(child.get_absolute_url()).status_code == 404
+
+
+def test_in_the_timeline_a_child_is_called_as_its_graph_with_what_it_was_given(client, ada):
+    run = start(top, {}, by=ada)
+    drive(run)
+    client.force_login(ada)
+    timeline = page_of(client, run).partition('id="timeline"')[2].partition("</section>")[0]
+    assert ">child-waiter" in timeline
+    lone = start(giver, {}, by=ada)
+    drive(lone)
+    assert ">child-leaf: name=Oslo<" in page_of(client, lone)
+    assert "waits for a person" not in timeline, "what it waits for is a child"
 
 
 def test_a_parent_says_what_it_waits_for_and_a_child_that_it_waits_for_its_turn():

@@ -20,7 +20,7 @@ export class Kept {
   // the page's rows were read came too late for it.
   get unsent() {
     const held = JSON.parse(localStorage.getItem(this.name) ?? "null");
-    const read = Date.parse(document.getElementById("approval-state")?.dataset.read);
+    const read = Date.parse(shownAt());
     if (held?.sentAt && Date.parse(held.sentAt) < read) localStorage.removeItem(this.name);
     else if (held) return held.entries;
     return undefined;
@@ -38,6 +38,20 @@ export class Kept {
     clearTimeout(this.timer);
     waiting.delete(this);
     localStorage.removeItem(this.name);
+  }
+
+  // A form carries it. Whether that arrives the next page tells; until then it stays in this browser alone.
+  posted() {
+    clearTimeout(this.timer);
+    waiting.delete(this);
+    const held = JSON.parse(localStorage.getItem(this.name) ?? "null");
+    if (held) localStorage.setItem(this.name, JSON.stringify({ ...held, postedAt: shownAt() }));
+  }
+
+  // What a form carried has arrived, for the server has it since (said).
+  settle(said) {
+    const held = JSON.parse(localStorage.getItem(this.name) ?? "null");
+    if (held?.postedAt && Date.parse(said) > Date.parse(held.postedAt)) this.forget();
   }
 
   async send(leaving = false) {
@@ -59,16 +73,22 @@ export class Kept {
   }
 }
 
-// A textarea with data-keep="reason:..." comes back with what was typed into it.
+// When the server read what the page shows.
+function shownAt() {
+  return document.getElementById("approval-state")?.dataset.read;
+}
+
+// A textarea with data-keep="reason:..." comes back with what was typed into it, also where signing in came between.
 export function keepText(area) {
   if (area.kept) return;
   const [field] = area.dataset.keep.split(":");
   area.kept = new Kept(`kept:${area.dataset.keep}`, area.dataset.keptUrl);
+  area.kept.settle(area.dataset.saidAt);
   const unsent = area.kept.unsent?.[field];
   if (unsent !== undefined && area.value !== unsent) {
     area.value = unsent;
     area.kept.put({ [field]: unsent });
   }
   area.addEventListener("input", () => area.kept.put({ [field]: area.value }));
-  area.form?.addEventListener("submit", () => area.kept.forget());
+  area.form?.addEventListener("submit", () => area.kept.posted());
 }
