@@ -20,6 +20,8 @@ from runs.core.graph import END
 from runs.pages.words import dated
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from runs.models import Run
 
 LONG_TEXT = 200

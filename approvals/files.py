@@ -24,6 +24,18 @@ LONGEST_NAME = 100
 TEXT = "text/plain"
 _OFFICE = ("application/vnd.openxmlformats-officedocument.", "application/vnd.oasis.opendocument.")
 _TAKEN = ("application/pdf", "image/png", "image/jpeg", "image/gif", "image/webp")
+_ENDINGS = {
+    "application/pdf": ("pdf",),
+    "image/png": ("png",),
+    "image/jpeg": ("jpg", "jpeg", "jpe", "jfif"),
+    "image/gif": ("gif",),
+    "image/webp": ("webp",),
+}
+# What a desktop runs, or opens in a browser with its scripts.
+_RUNS = frozenset(
+    "bat cmd com command desktop exe hta htm html jar js jse lnk mht mhtml msc ps1 psm1 reg scf sh shtml svg svgz url"
+    " vb vbe vbs ws wsc wsf wsh xht xhtml xsl xslt".split()
+)
 _UNFIT = re.compile(r'[\x00-\x1f\x7f"\\/:*?<>|%;]+')
 _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # also what turns a name around: invoice‮fdp.exe
 
@@ -84,6 +96,16 @@ def clean_name(name: str) -> str:
     return f"{stem[: LONGEST_NAME - len(ending) - 1]}{dot}{ending}"
 
 
+def fitting_name(name: str, media_type: str) -> str:
+    """With an ending of its kind, which is what a desktop goes by: a picture a.png.exe is kept as a.png.exe.png."""
+    ending = name.rpartition(".")[2].lower()
+    known = _ENDINGS.get(media_type)
+    if ending in known if known else ending not in _RUNS:
+        return name
+    wanted = known[0] if known else "txt" if media_type == TEXT else "zip"  # which Office's documents are
+    return clean_name(f"{name[: LONGEST_NAME - len(wanted) - 1]}.{wanted}")
+
+
 def media_type_of(content: bytes, name: str) -> str:
     """The kind of what is taken, from its bytes; "" for what is not. HTML and scripts are taken as text."""
     for found in _matches(content, name):
@@ -129,7 +151,7 @@ def _checked(sent: Sent) -> Checked:
         )
     if media_type == TEXT:
         secrets.refuse(sent.content.decode(), "files")
-    return Checked(name, sent.content, media_type)
+    return Checked(fitting_name(name, media_type), sent.content, media_type)
 
 
 def _refuse(fault: str) -> None:

@@ -74,6 +74,11 @@ class ApprovalPage(Asked):
         actions = [action.name for action in self.contract.actions] if self.contract is not None else []
         return effect(self.approval.run, self.request, actions)
 
+    @property
+    def has_outcome(self) -> bool:
+        """Whether there is anything to say of what was asked: of a closed question in words there may be nothing."""
+        return bool(self.approval.is_open or self.effect.tool or self.facts or self.settles or self.bound_to)
+
     @cached_property
     def facts(self) -> list[Fact]:
         if self.contract is not None:
@@ -169,7 +174,15 @@ class ApprovalPage(Asked):
         said = [(field, field.label or field.path) for field in self.draft.faulty]
         if self.contract is None:
             return said
-        return [(field, sheet.named(self.contract, field.path, label)) for field, label in said]
+        called = [(field, sheet.named(self.contract, field.path, label)) for field, label in said]
+        return [(field, label) for field, label in called if label]
+
+    @property
+    def loose_errors(self) -> list[tuple[str, str]]:
+        """(path, message) of what no field of the page shows."""
+        shown = {field.path for field, _label in self.faulty}
+        fields = [field for field in self.draft.faulty if field.path not in shown]
+        return self.draft.loose_errors + [(field.path, text) for field in fields for text in field.errors]
 
     @property
     def is_posted(self) -> bool:

@@ -6,6 +6,7 @@ without scripts, its marks of what differs, and drafts work as for any payload.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any  # sheets and answers are any JSON
 
@@ -21,6 +22,7 @@ from approvals.contracts.contract import (
     Action,
     Contract,
     Reply,
+    Wrong,
     is_edited,
 )
 from approvals.facts import Fact, facts
@@ -121,7 +123,7 @@ def schema(contract: Contract) -> dict[str, Any]:
 
 def answer(contract: Contract, sheet: Any) -> Any:
     """The answer that a filled-in sheet means. Raises Invalid with the paths of the sheet."""
-    replies, wrong = [], {}
+    replies, wrong = [], _unknown(contract, sheet)
     for number, action in enumerate(contract.actions, 1):
         card = sheet.get(_name(number)) if isinstance(sheet, dict) else None
         if not isinstance(card, dict):
@@ -139,6 +141,39 @@ def answer(contract: Contract, sheet: Any) -> Any:
         many = _("%(count)s answers are missing or do not fit; nothing was sent.") % {"count": len(said)}
         raise Invalid(next(iter(said.values()))[0] if len(said) == 1 else many, said)
     return contract.write(contract.actions, replies)
+
+
+def _unknown(contract: Contract, sheet: Any) -> Wrong:
+    """What JSON says that no card has: its author would believe that it counts."""
+    cards = blank(contract)
+    found = _others(cards, sheet, ROOT, "")
+    for number, action in enumerate(contract.actions, 1):
+        name = _name(number)
+        found |= _others(
+            cards[name], sheet.get(name) if isinstance(sheet, dict) else None, below(ROOT, name), action.name
+        )
+    return found
+
+
+def _others(known: dict[str, Any], given: Any, place: str, tool: str) -> Wrong:
+    others = sorted(set(given) - set(known)) if isinstance(given, dict) else []
+    fixed = _("A decision cannot change the tool: it stays %(name)s.") % {"name": tool}
+    return {
+        below(place, key): [
+            fixed if key == "name" and tool else _("Not known here: %(names)s.") % {"names": key}
+        ]
+        for key in others
+    }
+
+
+def named(contract: Contract, path: str, label: str) -> str:
+    """The label of a field of the cards, with its action; "" for what no card shows."""
+    for number, (name, card) in enumerate(blank(contract).items(), 1):
+        place = below(ROOT, name)
+        if any(re.match(rf"{re.escape(below(place, part))}(?![\w-])", path) for part in card):
+            action = visible(contract.actions[number - 1].name)
+            return f"{number}. {action}: {label}" if len(contract.actions) > 1 else label
+    return ""
 
 
 def cards(contract: Contract, form: Field | None, given: Any = None) -> list[Card]:

@@ -155,6 +155,25 @@ def test_names_are_cleaned(name, clean):
     assert clean_name(name) == clean
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "kept"),
+    [
+        ("offer.pdf", PDF, "offer.pdf"),
+        ("a.JPG", b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01" + bytes(20), "a.JPG"),
+        ("a.png.exe", PNG, "a.png.exe.png"),
+        ("run.bat", b"echo hello", "run.bat.txt"),
+        ("x.html", HTML, "x.html.txt"),
+        ("x.SVG", b"<svg onload='alert(1)'/>", "x.SVG.txt"),
+        ("prices.csv", b"item,price", "prices.csv"),
+        ("Makefile", b"all:", "Makefile"),
+        ("x" * 96 + ".exe", PNG, "x" * 96 + ".png"),
+    ],
+)
+def test_a_name_ends_as_its_kind_does_where_a_desktop_would_run_it(name, content, kept):
+    (file,) = attaching.checked([Sent(name, content)])
+    assert file.name == kept
+
+
 @given(some.text(max_size=300))
 @settings(max_examples=examples(200), deadline=None)
 def test_any_name_becomes_one_that_a_header_and_a_file_system_take(name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 from typing import Any
 
@@ -232,6 +233,37 @@ def test_no_other_way_in_takes_what_the_request_forbids(ada):
         with pytest.raises(Invalid):
             approval.decide(by=ada, verdict=verdict, payload=payload, reason="So.", via="api")
     assert told(approval) == ["opened"] and answer_of(approval) is None
+
+
+@pytest.mark.django_db
+def test_what_json_says_beside_an_answer_is_refused_by_name(ada):
+    """Whoever writes another tool's name would else believe that it is called."""
+    approval = ask(BATCHED)
+    sheet = {
+        "action_1": {"decision": "edit", "name": "wipe", "args": {"to": "bob", "amount": 9}, "message": ""},
+        "action_2": {"decision": "reject", "message": "", "args": {"path": "/"}},
+        "action_3": {"decision": "approve"},
+    }
+    client = as_person(ada)
+    refused = press(client, approval, "respond", view="json", json=json.dumps(sheet))
+    said = refused.content.decode()
+    assert refused.status_code == 422
+    for path in ("$.action_1.name", "$.action_2.args", "$.action_3"):
+        assert f"<code>{path}</code>" in said
+    assert "A decision cannot change the tool: it stays pay." in said
+    assert answer_of(approval) is None and not Decision.objects.exists()
+    del sheet["action_1"]["name"], sheet["action_2"]["args"], sheet["action_3"]
+    assert press(client, approval, "respond", view="json", json=json.dumps(sheet)).status_code == 302
+    assert answer_of(approval)["payload"]["decisions"][0]["edited_action"]["name"] == "pay"
+
+
+@pytest.mark.django_db
+def test_what_is_missing_is_named_with_its_action(ada):
+    approval = ask(BATCHED)
+    client = as_person(ada)
+    said = press(client, approval, "respond").content.decode()
+    assert re.findall(r"data-to-field>([^<]+)</a>", said) == ["1. pay: Decision", "2. wipe: Decision"]
+    assert "The run waits for your answer to: pay, wipe." in said
 
 
 @pytest.mark.django_db

@@ -13,7 +13,7 @@ from approvals.history import MOST
 from approvals.models import Decision
 from runs.models import Checkpoint, LedgerEntry
 from tests.approvals.browser_post import posted_by
-from tests.approvals.cases import MAIL, answer_of, ask, told, waiting_run
+from tests.approvals.cases import MAIL, answer_of, ask, close, told, waiting_run
 from tests.approvals.pages import CALL, page_of, post, press, url
 from tests.approvals.test_forms import any_json
 
@@ -193,3 +193,21 @@ def test_what_happens_without_a_decision_is_said_of_a_question_otherwise_than_of
     """What a node does when nobody answers, such as giving money back, its page cannot know."""
     page = page_of(signed_in, ask(call=call, due=timedelta(hours=1)))
     assert f"Without a decision it expires, and {said}" in page
+
+
+def test_a_question_in_words_that_is_closed_shows_no_empty_card_and_the_words_as_they_were_typed(signed_in):
+    approval = ask(None, verdicts=["respond", "reject"])
+    page = page_of(signed_in, approval)
+    assert "What you are asked" in page
+    close(approval, "expired")
+    late = press(signed_in, approval, "respond", page, **{"$": "Ask <Helen> first.\nThen me."})
+    said = late.content.decode()
+    assert late.status_code == 409 and "Your text, not sent" in said
+    assert "readonly>\nAsk &lt;Helen&gt; first.\nThen me.</textarea>" in said
+    assert "All of it, as JSON" not in said and "What was asked" not in said
+
+
+def test_the_heading_of_a_proposal_says_what_its_button_does(signed_in):
+    assert ">What you approve</h2>" in page_of(signed_in, ask())
+    assert ">What is sent</h2>" in page_of(signed_in, ask(call=CALL))
+    assert ">Your answer</h2>" in page_of(signed_in, ask(verdicts=["respond"]))

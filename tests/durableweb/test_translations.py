@@ -194,6 +194,7 @@ def test_the_cards_of_a_contract_are_in_the_readers_language(marked, client, ada
         ),
         *("Wipes everything below a path.", "Tool execution requires approval"),
         "Please review the command before execution",
+        *("1. pay:", "2. wipe:", "pay, wipe"),  # names of tools
     }
     left = {text for answer in shown for text in unmarked(answer.content.decode())}
     assert left <= told_by_author, left - told_by_author

@@ -172,7 +172,10 @@ class Command(OneLineCommand):
             self._say(
                 "In the inbox, open the waiting brief, change the e-mail if you like, and press Approve."
             )
-            self._say(f"The mail is then a file in {self._home / 'mail'}.")
+            if os.environ.get("DURABLEWEB_EMAIL_URL"):
+                self._say("The mail is then handed to the server of DURABLEWEB_EMAIL_URL.")
+            else:
+                self._say(f"The mail is then a file in {self._home / 'mail'}.")
             self._say(
                 "A refund waits there too: an agent proposes it, and nothing is paid until you approve."
             )
