@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 from django.utils.translation import gettext_lazy as _
 
+from runs.core.words import storable_text
 from runs.errors import Conflict, told
 from runs.models.archived import everywhere
 from runs.models.remark import Remark
@@ -29,7 +30,12 @@ def keep(run: Run, kept: bool, reason: str, by: str) -> Remark:
             said = _("Run %(run)s is kept already.") if kept else _("Run %(run)s is not kept.")
             raise Conflict(told(said, run=run.short_id))
         remark = Remark.objects.create(
-            run=top, kind=KEPT if kept else RELEASED, worker=by[:120], fence=top.fence, body=reason, at=now
+            run=top,
+            kind=KEPT if kept else RELEASED,
+            worker=storable_text(by)[:120],
+            fence=top.fence,
+            body=storable_text(reason),
+            at=now,
         )
     run.kept = kept if run.pk == top.pk else run.kept
     return remark

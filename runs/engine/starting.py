@@ -80,7 +80,7 @@ def prepare(
     """All of a start that writes no row, so also what calls the author's code; raises as `start` does."""
     known = registry.get(graph) if isinstance(graph, str) else graph
     key = _checked_key(known.name, key)
-    if priority not in dict(PRIORITIES):
+    if not isinstance(priority, int) or priority not in dict(PRIORITIES):
         raise Invalid(
             told(_("priority %(given)s: choose 0 (urgent), 1, 2 or 3 (low)."), given=repr(priority))
         )
@@ -213,8 +213,8 @@ def first_body(run: Run, tree: Any) -> str:
 
 
 def _labels(labels: dict[str, str] | None) -> str:
-    for name, value in (labels or {}).items():
-        if not isinstance(name, str) or not isinstance(value, str):
+    for name, value in labels.items() if isinstance(labels, dict) else ((labels, None),) if labels else ():
+        if not all(isinstance(text, str) and is_storable(text) for text in (name, value)):
             raise Invalid(told(_("label %(name)s: names and values are text."), name=repr(name)))
     text = codec.dumps(labels or {})
     refuse(text, "labels")

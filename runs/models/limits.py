@@ -7,23 +7,25 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.validators import MinValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, validate_integer
 from django.db import connection, models
 from django.db.models import Count, Exists, OuterRef, Q, Value
 from django.utils.translation import gettext_lazy as _
 
 from runs import secrets
 from runs.core.rate import Window
-from runs.core.words import is_storable
+from runs.core.words import is_storable, storable_text
 from runs.engine import clock
 from runs.errors import Conflict, Invalid, Missing, joined, told
 from runs.models.checkpoint import Checkpoint
-from runs.models.repairs import LONGEST_REASON
+from runs.models.repairs import LONGEST_REASON, refuse_nobody
 from runs.models.rules import not_blank
 from runs.models.run import LONGEST_LANE, Run, RunQuerySet
 from runs.models.statuses import CREATED, RUNNING
 
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+MOST = 1_000_000_000
+LONGEST_PERIOD = 366 * 24 * 60 * 60  # seconds
 NUMBERS = ("at_once", "at_once_a_lane", "starts", "starts_a_lane", "per_seconds")
 
 # Lanes with a due run: each is found by one step in the index run_in_lane, however many runs it has.
@@ -66,12 +68,13 @@ class Room:
 class QueueLimitQuerySet(models.QuerySet["QueueLimit"]):
     def put(self, queue: str, **numbers: int | None) -> QueueLimit:
         """Set the limits of a queue; what is not named is unlimited. Raises Invalid naming the fields."""
-        secrets.refuse(queue, "queue")
-        made = QueueLimit(queue=queue, **numbers)
+        clean = {name: storable_text(n) if isinstance(n, str) else n for name, n in numbers.items()}
+        made = QueueLimit(queue=queue if isinstance(queue, str) and is_storable(queue) else "", **clean)
+        secrets.refuse(made.queue, "queue")
         try:
             made.full_clean(validate_unique=False)
         except ValidationError as error:
-            fault = told(_("Queue %(queue)s: %(faults)s"), queue=queue, faults=" ".join(error.messages))
+            fault = told(_("Queue %(queue)s: %(faults)s"), queue=made.queue, faults=" ".join(error.messages))
             raise Invalid(fault, error.message_dict) from error
         values = {name: getattr(made, name) for name in NUMBERS}
         return self.update_or_create(queue=queue, defaults=values)[0]
@@ -126,6 +129,18 @@ class QueueLimit(models.Model):
                 use.save(update_fields=["free_at", "idle_at"])
 
     def clean(self) -> None:
+        faults = {}
+        for name in NUMBERS:
+            number, most = getattr(self, name), LONGEST_PERIOD if name == "per_seconds" else MOST
+            try:
+                if number is not None and not isinstance(number, int):
+                    validate_integer(number)
+                elif number is not None:
+                    MaxValueValidator(most)(number)
+            except ValidationError as error:
+                faults[name] = error.messages
+        if faults:
+            raise ValidationError(faults)
         if all(getattr(self, name) is None for name in NUMBERS[:-1]):
             raise ValidationError(_("Give at least one number, or remove the limit."))
 
@@ -216,8 +231,9 @@ class LaneUse(models.Model):
 class GraphStopQuerySet(models.QuerySet["GraphStop"]):
     def stop(self, graph: str, by: str, reason: str) -> GraphStop:
         """From now on no worker takes a run of the graph; what is driven goes on. Raises Invalid, Conflict."""
+        refuse_nobody(by)
         self.refuse_unfit(graph, reason)
-        defaults: dict[str, Any] = {"by": by[:200], "reason": reason, "at": clock.now()}
+        defaults: dict[str, Any] = {"by": storable_text(by)[:200], "reason": reason, "at": clock.now()}
         made, new = self.get_or_create(graph=graph, defaults=defaults)
         if not new:
             raise Conflict(
@@ -233,9 +249,9 @@ class GraphStopQuerySet(models.QuerySet["GraphStop"]):
     def refuse_unfit(self, graph: str, reason: str) -> None:
         """Raises Invalid naming the fields that do not fit."""
         said = {}
-        if not graph.strip() or len(graph) > 100 or not is_storable(graph):
+        if not _says(graph, 100):
             said["graph"] = [_("Give the name of a graph.")]
-        if not reason.strip() or len(reason) > LONGEST_REASON or not is_storable(reason):
+        if not _says(reason, LONGEST_REASON):
             said["reason"] = [told(_("Say why, in at most %(most)s characters."), most=LONGEST_REASON)]
         if said:
             raise Invalid(joined([word for words in said.values() for word in words]), said)
@@ -243,8 +259,12 @@ class GraphStopQuerySet(models.QuerySet["GraphStop"]):
         secrets.refuse(reason, "reason")
 
     def lift(self, graph: str) -> None:
-        if not self.filter(graph=graph).delete()[0]:
-            raise Missing(told(_("Graph %(graph)s is not stopped."), graph=graph))
+        if not _says(graph, 100) or not self.filter(graph=graph).delete()[0]:
+            raise Missing(told(_("Graph %(graph)s is not stopped."), graph=storable_text(str(graph))))
+
+
+def _says(text: object, most: int) -> bool:
+    return isinstance(text, str) and bool(text.strip()) and len(text) <= most and is_storable(text)
 
 
 class GraphStop(models.Model):

@@ -105,10 +105,15 @@ class Repairs:
         return checkpoint
 
 
-def refuse_unfit(by: str, reason: str, wanted: str | Promise) -> None:
-    """Raises Invalid for a `by` or a reason that may not be stored, and with what is `wanted` where there is none."""
+def refuse_nobody(by: str) -> None:
+    """Raises Invalid for what names nobody: an empty name, as of who has not signed in, or none."""
     if not isinstance(by, str) or not by.strip():
         raise Invalid(_("Say who does it."), {"by": [_("Say who does it.")]})
+
+
+def refuse_unfit(by: str, reason: str, wanted: str | Promise) -> None:
+    """Raises Invalid for a `by` or a reason that may not be stored, and with what is `wanted` where there is none."""
+    refuse_nobody(by)
     if not isinstance(reason, str) or not reason.strip():
         raise Invalid(wanted, {"reason": [wanted]})
     if len(reason) > LONGEST_REASON:

@@ -14,11 +14,12 @@ from django.utils.translation import gettext_lazy as _
 
 from runs import secrets
 from runs.core import codec, recurring
-from runs.core.errors import DurableError
+from runs.core.errors import CodecError, DurableError
 from runs.core.recurring import CATCH_UP, LONGEST_CRON, LONGEST_NAME, Recurrence
 from runs.core.words import storable_text
 from runs.engine import clock
 from runs.errors import Conflict, Invalid, Refusal, joined, told
+from runs.models.repairs import refuse_nobody
 from runs.models.rules import not_blank
 from runs.models.run import Run
 
@@ -59,9 +60,14 @@ class ScheduleQuerySet(models.QuerySet["Schedule"]):
 
         Raises Invalid naming the fields that do not fit.
         """
-        given = options.pop("input", {})
-        made = Schedule(graph=graph, name=name, cron=cron, created_by=by, **options)
-        made.input = given if isinstance(given, str) else codec.dumps(given)
+        given, texts = options.pop("input", {}), {"graph": graph, "name": name, "cron": cron}
+        texts |= {field: options.pop(field) for field in ("zone", "slot_field") if field in options}
+        written = {field: "" if text is None else storable_text(str(text)) for field, text in texts.items()}
+        made = Schedule(created_by=by, **written, **options)
+        try:
+            made.input = given if isinstance(given, str) else codec.dumps(given)
+        except CodecError as error:
+            raise Invalid(str(error), {"input": [error.reason]}) from error
         made.put()
         return made
 
@@ -199,6 +205,7 @@ class Schedule(models.Model):
 
     def pause(self, by: str) -> None:
         """No slot starts a run until it is resumed, also not one that a worker is about to start."""
+        refuse_nobody(by)
         now = clock.now()
         at_work = Schedule.objects.filter(pk=self.pk, paused_at=None)
         changes = {"paused_at": now, "paused_by": storable_text(by)[:200], "due_at": None}
@@ -206,6 +213,7 @@ class Schedule(models.Model):
 
     def resume(self, by: str) -> None:
         """From the next slot on: those that passed meanwhile start nothing."""
+        refuse_nobody(by)
         now = clock.now()
         seen = {"cron": self.cron, "zone": self.zone, "withdrawn_at": self.withdrawn_at}
         paused = Schedule.objects.filter(pk=self.pk, paused_at__isnull=False, **seen)

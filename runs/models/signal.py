@@ -17,6 +17,7 @@ from runs.core.waiting import LONGEST_NAME, check_signal_name
 from runs.core.words import is_legible, is_storable, storable_text
 from runs.engine import blobs
 from runs.errors import ILLEGIBLE, Conflict, Invalid, joined, told
+from runs.models.repairs import refuse_nobody
 from runs.models.rules import not_blank
 from runs.unstorable import fault
 
@@ -75,6 +76,7 @@ class Letter:
     """A signal before it is a row. Raises Invalid for what may not be stored, naming the field or the path."""
 
     def __init__(self, name: str, payload: Any, key: str | None, by: str) -> None:
+        refuse_nobody(by)
         self.name, self.key, self.by = name, key, storable_text(by)[:LONGEST_BY]
         try:
             check_signal_name(name)

@@ -230,7 +230,10 @@ class _Bomb:
 
 def _end(run: Run) -> dict[str, Any]:
     """What must be the same, and whether the trail holds."""
-    asked = LedgerEntry.objects.filter(run=run, settles__isnull=False).count()
+    """Of all its family: a child's trail, and what is in doubt there, count as the run's own."""
+    members = Run.objects.filter(root=run.root).order_by("pk")
+    asked = LedgerEntry.objects.filter(run__in=members, settles__isnull=False).count()
+    broken = ((member, first_bad_row(member)) for member in members)
     state = codec.encode(run.state_at(), sort=True)
     return {
         "status": run.status,
@@ -238,7 +241,7 @@ def _end(run: Run) -> dict[str, Any]:
         "node": run.node,
         "step": run.step,
         "state": MOMENT.sub("{time}", UUID.sub("{id}", state)),
-        "trail": first_bad_row(run),
+        "trail": next((f"{row} (run {member.short_id})" for member, row in broken if row), None),
         "in_doubt": asked,
         "error": run.error,
     }
