@@ -12,7 +12,7 @@ from django.db import IntegrityError, models, transaction
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from runs import secrets
+from runs import secrets, unstorable
 from runs.core import codec, recurring
 from runs.core.errors import CodecError, DurableError
 from runs.core.recurring import CATCH_UP, LONGEST_CRON, LONGEST_NAME, Recurrence
@@ -67,7 +67,7 @@ class ScheduleQuerySet(models.QuerySet["Schedule"]):
         try:
             made.input = given if isinstance(given, str) else codec.dumps(given)
         except CodecError as error:
-            raise Invalid(str(error), {"input": [error.reason]}) from error
+            raise Invalid(unstorable.fault(error), {"input": [unstorable.fault(error.reason)]}) from error
         made.put()
         return made
 
