@@ -107,7 +107,9 @@ class Shift:
                 continue
             taken = claimers[room].claim(alone=not self.drives, only=self.only)
             if taken is None:
-                if self.drives:
+                if self.drives or self.loop.threads.calls.under_way(
+                    bounded=True
+                ):  # others' turn comes meanwhile
                     self._wait_for_one()
                     idle_since = time.monotonic()
                 elif time.monotonic() - idle_since >= self.linger:
