@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
 
 from runs import Graph, start
 from runs.core.errors import DurableError
@@ -70,6 +72,11 @@ def test_what_does_not_fit_is_refused_in_words(verb):
         Schedule.objects.all().delete()
         QueueLimit.objects.all().delete()
     assert refused >= 3
+
+
+def test_a_name_that_is_no_text_is_refused_by_the_command_in_one_line():
+    with pytest.raises(CommandError, match="There is no graph"):
+        call_command("stop", "\udcff", "--reason", "x")
 
 
 def test_no_period_of_a_limit_is_too_long_to_be_reckoned_with():

@@ -9,6 +9,7 @@ from django.core.management.base import CommandError
 
 from runs import registry
 from runs.command_line import OneLineCommand, as_json, number_of, shell
+from runs.core.words import is_storable
 from runs.models import GraphStop, Run
 
 
@@ -38,7 +39,8 @@ class Command(OneLineCommand):
 def _must_be_known(graph: str) -> None:
     """A slip of the pen would stop nothing, and say that it did."""
     known = {one.name for one in registry.served()}
-    if graph not in known and not Run.objects.filter(graph=graph.replace("\x00", "")).exists():
+    has_run = is_storable(graph) and Run.objects.filter(graph=graph).exists()
+    if graph not in known and not has_run:
         raise CommandError(
             f"There is no graph {graph!r}. Known graphs: {', '.join(sorted(known)) or 'none'}."
         )
